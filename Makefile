@@ -1,7 +1,7 @@
 # One environment for everything, with the versions in constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
-PEERS := jax pgx mctx open_spiel stable-baselines3 sb3-contrib gymnasium
+PEERS := jax pgx mctx open_spiel envpool stable-baselines3 sb3-contrib gymnasium
 export OMP_NUM_THREADS = 1
 # The tests start many interpreters: those that find bytecode start in half the time.
 unexport PYTHONDONTWRITEBYTECODE

@@ -37,7 +37,7 @@ def begun(config: DictConfig, context: HydraContext) -> Sweep:
     which may read it. Raises ConfigError as commands.sweep.begin."""
     from rlgames.commands.sweep import begin
     from rlgames.config.commands import MAX_JOBS
-    from rlgames.config.words import quoted
+    from rlgames.config.overrides import quoted
     from rlgames.core.errors import ConfigError
 
     jobs = OmegaConf.select(config, "hydra.launcher.jobs", default=1)

@@ -183,7 +183,7 @@ def _config(
     """The config of a command. Raises TypeError for overrides that are not a list of texts."""
     from rlgames.config.commands import COMMAND_SCHEMAS
     from rlgames.config.compose import load_config
-    from rlgames.config.words import words_of
+    from rlgames.config.overrides import words_of
 
     example = "as in ['game=salvo', 'games=1000'], or keys, as in game='salvo', games=1000"
     if isinstance(overrides, str):

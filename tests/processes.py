@@ -95,7 +95,7 @@ class FreshTerminal(Terminal):
 
 
 @contextmanager
-def served(folder, *words):
+def served(folder, *words, at="127.0.0.1"):
     """A page served by a command in a fork of this process, at a free port: the port and the
     process. Ctrl-C ends it, and it must end well."""
     with socket.socket() as free:
@@ -109,7 +109,7 @@ def served(folder, *words):
             assert time.monotonic() < end
             assert process.poll() is None, process.output()
             time.sleep(0.01)
-        with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        with closing(HTTPConnection(at, port, timeout=60)) as connection:
             connection.request("GET", "/")
             connection.getresponse()
         yield port, process

@@ -10,7 +10,7 @@ from helpers import SMALL_TRAINING
 import rlgames
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.words import words_of
+from rlgames.config.overrides import words_of
 from rlgames.core.errors import ConfigError, own_place, to_user_error
 
 SMALL = [*SMALL_TRAINING, "solve_seconds=0"]

@@ -12,7 +12,7 @@ from safetensors.torch import save
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.words import quoted
+from rlgames.config.overrides import quoted
 from rlgames.runs.checkpoint import FORMAT, NO_CHECKSUM, Checkpoint
 from rlgames.training.train import train
 

@@ -14,7 +14,7 @@ from rlgames.build.agents import (
     load_shipped_agent,
     open_run,
 )
-from rlgames.config.options.players import ExactConfig, RunPlayerConfig
+from rlgames.config.options.players import ExactConfig, ProgramConfig, RunPlayerConfig
 from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.options.search import ExpectimaxConfig, MctsConfig
 from rlgames.config.registry import REGISTRY, load_option, make
@@ -28,21 +28,15 @@ from rlgames.rewards import Reward, scored_term
 from rlgames.runs.find import find_run
 from rlgames.sampling import Stochastic
 
-TRAINING_POSITIONS = 200_000
-"""Searched for each move of player=exact in training, if the config sets no limit."""
-
 
 def build_player(
     config: OptionConfig,
     game: Game[Any],
     rules: OptionConfig,
     search: OptionConfig | None = None,
-    *,
-    in_training: bool = False,
 ) -> Player:
     """The player that a config names, for a game and its rules, with a search around it if given.
 
-    in_training: its moves may not depend on the machine unless the config says so.
     Raises ConfigError for a player that does not play this game.
     """
     if isinstance(config, RunPlayerConfig):
@@ -51,10 +45,12 @@ def build_player(
     if REGISTRY["player"][config.name].training_only:
         raise ConfigError(f"player={config.name} exists in training only", "name another player")
     more: dict[str, Any] = {}
+    if isinstance(config, ProgramConfig):
+        if search is not None:
+            raise ConfigError("a program moves by itself", f"remove search={search.name}")
+        more["rules"] = dataclasses.asdict(rules)
     if isinstance(config, ExactConfig):
         more["make_stand_in"] = partial(_shipped_search, rules, game)
-        if in_training and config.move_positions is None and config.move_seconds is None:
-            more["move_positions"] = TRAINING_POSITIONS
     return with_search(make("player", config, game, **more), game, search, None)
 
 

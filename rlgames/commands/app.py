@@ -27,6 +27,7 @@ from rlgames.core.errors import (
 )
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import (
+    Interrupts,
     exit_on_interrupted_import,
     exit_on_second_interrupt,
     exit_without_cleanup,
@@ -147,8 +148,8 @@ def run(name: str, words: list[str]) -> int:
         from rlgames.config.hints import unknown_command
 
         raise unknown_command(name, [*COMMANDS, "--help", "--version"])
+    from rlgames.config.overrides import read_words, split_flags
     from rlgames.config.plugins import import_plugins
-    from rlgames.config.words import read_words, split_flags
 
     flags = split_flags(name, words)
     if not (flags.is_help or flags.hydra):
@@ -222,8 +223,8 @@ def _config_of_job(command: str, node: Any, settings: Any, directory: Path, is_s
     from omegaconf import OmegaConf
 
     from rlgames.config.compose import typed_node
+    from rlgames.config.overrides import parse_word
     from rlgames.config.plugins import import_plugins
-    from rlgames.config.words import parse_word
 
     task: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)
     import_plugins([*map(str, task)])  # in the process of a launcher
@@ -268,12 +269,13 @@ def run_config(name: str, config: Any, *more: Any) -> int:
         module = load_command(name)
     if name != "train":  # which has more to import
         STATUS.clear()
-    if command.slow and not has_human and sys.stderr.isatty():
-        from rlgames.terminal.progress import busy_bar
+    with contextlib.ExitStack() as stack:
+        if "program" in players:  # which ends with this one, also after SIGTERM
+            stack.enter_context(Interrupts())
+        if command.slow and not has_human and sys.stderr.isatty():
+            from rlgames.terminal.progress import busy_bar
 
-        with busy_bar("playing"):
-            result = module.run(config, *more)
-    else:
+            stack.enter_context(busy_bar("playing"))
         result = module.run(config, *more)
     if as_json:
         print(json.dumps(result.as_dict()))

@@ -71,10 +71,8 @@ def write_games(games: Iterable[Iterable[Frame]], path: Path, delay: float) -> N
 
 def _scene(board: BoardView, title: str, action: int | None) -> Scene:
     overlay = None
-    if board.probabilities:
-        weights = np.array(board.probabilities, dtype=np.float64)
-        labels = [*map(pictures.format_percent, weights)]
-        overlay = ActionOverlay(weights, labels, is_distribution=True)
+    if board.opinion:
+        overlay = ActionOverlay.of(np.array(board.opinion, np.float64), board.are_values)
     return pictures.position_scene(
         board.game,
         board.state,

@@ -16,7 +16,7 @@ from rlgames.core.metrics import Rank, direction, goal_of
 from rlgames.core.text import printable
 from rlgames.evaluation.estimates import Estimate, Scores, normalized
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
-from rlgames.runs.table import Row, Run
+from rlgames.runs.table import Row, Run, grouped
 from rlgames.terminal.tables import Column, print_table
 
 REFERENCES = ("random", "optimal", "held_out_optimal")
@@ -85,12 +85,12 @@ class Comparison:
 
 
 def compare(runs: list[Run], name: str, top: int | None) -> Comparison:
-    """Compare agents that a setting tells apart.
+    """Compare agents that a setting tells apart, in each game.
 
-    Runs of the same agent and game are its seeds, so nothing else may differ between them. Several
-    games are compared between random play and the optimum of each. top: how many of the best agents
-    are compared; None: all. Raises ConfigError for an unknown setting and for runs that cannot be
-    compared.
+    Runs of the same agent and game are its seeds, so nothing else may differ between them. Games
+    with a known optimum are also compared together, between random play and the optimum of each.
+    top: how many of the best agents are compared; None: all. Raises ConfigError for an unknown
+    setting and for runs that cannot be compared.
     """
     finished = [run for run in runs if run.metric in run.results]
     if not finished:
@@ -102,18 +102,20 @@ def compare(runs: list[Run], name: str, top: int | None) -> Comparison:
             text = f"{agent.label} has no run of {game_in_words(missing[0])}"
             raise ConfigError(text, "agents are compared on the same games")
     samples = [*_samples(agents, games)]
-    _, sign, first = samples[0]
-    means = [float(np.concatenate(scores).mean()) for scores in first]
-    order = sorted(range(len(agents)), key=lambda i: Rank(-sign * means[i]))[:top]
+    order = _best_first(samples, len(agents))[:top]
+    begun = grouped(runs, lambda run: (as_text(run.settings.get(name)), run.game))
     statistics, pairs = list[dict[str, Any]](), list[dict[str, Any]]()
-    for about, _, scores in samples:
+    for sample in samples:
+        about = sample.fields()
         for index in order:
-            own = scores[index]
-            entry = {"agent": agents[index].label, **about, "runs": sum(map(len, own))}
+            own, value = sample.scores[index], as_text(agents[index].settings.get(name))
+            seeds = sum(len(Row(begun[value, game]).by_seed) for game in sample.games)
+            entry = {"agent": agents[index].label, **about}
+            entry |= {"runs": sum(map(len, own)), "of_runs": seeds}
             estimates = {"mean": Estimate.of_seeds(own), "iqm": Estimate.of_seeds(own, "iqm")}
             statistics.append(entry | estimates)
         for pair in itertools.combinations(order, 2):
-            difference = Estimate.difference(*(scores[index] for index in pair))
+            difference = Estimate.difference(*(sample.scores[index] for index in pair))
             entry = {"agents": [agents[index].label for index in pair], **about}
             pairs.append(entry | {"difference": difference})
     return Comparison(name, [agents[index] for index in order], statistics, pairs)
@@ -130,12 +132,8 @@ def group_agents(runs: list[Run], name: str) -> list[Row]:
     )
     if name not in names:
         raise ConfigError(f"compare={name} is not a setting", nearest(name, [*names]))
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(as_text(run.settings.get(name)), []).append(run)
-    agents = [
-        Row(group, in_words({name: group[0].settings.get(name)})) for group in groups.values()
-    ]
+    groups = grouped(runs, lambda run: as_text(run.settings.get(name))).values()
+    agents = [Row(group, in_words({name: group[0].settings.get(name)})) for group in groups]
     for agent in agents:
         for row in agent.games.values():
             for key in differing([run.settings for run in row.runs]):
@@ -146,39 +144,63 @@ def group_agents(runs: list[Run], name: str) -> list[Row]:
     return agents
 
 
-def _samples(
-    agents: list[Row], games: list[str]
-) -> Iterator[tuple[dict[str, Any], int, list[Scores]]]:
-    """The game's metric, if there is one game, and the normalized score, if there is an optimum,
-    of each checkpoint: what the sample is about, 1 if higher is better, else -1, and the scores of
-    each agent, for each game one number per seed. Raises ConfigError if there is none."""
-    rows = [[agent.games[game] for game in games] for agent in agents]
-    metric = rows[0][0].first.metric
-    ranges = [
-        random_and_optimum([run for row in each for run in row.runs])
-        for each in zip(*rows, strict=True)
-    ]
-    known = [ends for ends in ranges if ends is not None]
-    if len(games) > 1 and len(known) < len(games):
-        unknown = games[ranges.index(None)]
-        raise ConfigError(
-            f"no run of {game_in_words(unknown)} knows its optimum and random play, so its results "
-            "cannot be compared with other games'",
-            "name runs of one game",
-        )
-    for checkpoint, prefix in CHECKPOINTS.items():
+@dataclass(frozen=True)
+class _Sample:
+    """A metric of a checkpoint in some games. sign: 1 if higher is better, else -1. scores: of each
+    agent, for each game one number per seed."""
+
+    title: str
+    games: Sequence[str]
+    metric: str
+    checkpoint: str
+    sign: int
+    scores: list[Scores]
+
+    def fields(self) -> dict[str, Any]:
+        games = [*map(game_in_words, self.games)]
+        fields = {"title": self.title, "games": games, "metric": self.metric}
+        return fields | {"checkpoint": self.checkpoint}
+
+
+def _samples(agents: list[Row], games: list[str]) -> Iterator[_Sample]:
+    """The metrics of each game and, between random play and the optimum, the normalized score: of
+    all games together whose optimum is known."""
+    titles, known = game_titles(games), dict[str, tuple[float, float]]()
+    for game in games:
+        if ends := random_and_optimum([run for agent in agents for run in agent.games[game].runs]):
+            known[game] = ends
+        first = agents[0].games[game].first
+        for checkpoint, prefix in CHECKPOINTS.items():
+            for metric in dict.fromkeys([first.metric, first.best_by, "exploitability"]):
+                sign = direction(goal_of(first.metric), metric) or 1
+                scores = [[np.array(agent.games[game].values(prefix + metric))] for agent in agents]
+                if all(len(values) for (values,) in scores):
+                    yield _Sample(titles[game], [game], metric, checkpoint, sign, [*scores])
+    pooled = [*known]
+    for checkpoint, prefix in CHECKPOINTS.items() if pooled else ():
+        rows = [[agent.games[game] for game in pooled] for agent in agents]
         scores = [[np.array(row.values(prefix + row.first.metric)) for row in own] for own in rows]
-        if not all(len(values) for own in scores for values in own):
-            continue
-        about = {"games": [*map(game_in_words, games)], "metric": metric, "checkpoint": checkpoint}
-        if len(games) == 1:
-            yield about, direction(goal_of(metric), metric) or 1, [*scores]
-        if len(known) == len(games):
+        if all(len(values) for own in scores for values in own):
             normal = [
-                [normalized(values, *ends) for values, ends in zip(own, known, strict=True)]
+                [normalized(each, *known[game]) for each, game in zip(own, pooled, strict=True)]
                 for own in scores
             ]
-            yield about | {"metric": NORMALIZED}, 1, [*normal]
+            names = ", ".join(titles[game] for game in pooled)
+            title = names if len(pooled) == 1 else f"{len(pooled)} games ({names})"
+            yield _Sample(title, pooled, NORMALIZED, checkpoint, 1, [*normal])
+
+
+def _best_first(samples: Sequence[_Sample], count: int) -> list[int]:
+    """The indices of the agents by their results in all games together, or by their mean ranks in
+    the first metric of each game."""
+    pooled = [sample for sample in samples if len(sample.games) > 1]
+    first = [of[0] for of in grouped(samples, lambda sample: sample.title).values()]
+    ranks = [0] * count
+    for sample in pooled[:1] or first:
+        means = [Rank(-sample.sign * float(np.concatenate(own).mean())) for own in sample.scores]
+        for index, mean in enumerate(means):
+            ranks[index] += sum(bool(other < mean) for other in means)
+    return sorted(range(count), key=ranks.__getitem__)
 
 
 def random_and_optimum(runs: Sequence[Run]) -> tuple[float, float] | None:
@@ -206,16 +228,20 @@ def game_titles(games: list[str]) -> dict[str, str]:
     return titles
 
 
-def show(comparison: Comparison, format: str) -> None:
-    """Print the statistics of agents, then of pairs of agents."""
-    for title, entries in (
-        ("agents", comparison.statistics),
-        ("pairs of agents", comparison.pairs),
-    ):
-        if entries:
-            print_table(title, _columns(entries), format)
-            print()
-    print(f"% {NOTE}" if format == "latex" else NOTE)
+def show(comparison: Comparison, format: str, left_out: str) -> None:
+    """Print the statistics of agents, then of pairs of agents, game by game. left_out: the runs
+    that do not count, in words."""
+    mark = {"latex": "% ", "markdown": "### "}.get(format, "")
+    of_titles = grouped([*comparison.statistics, *comparison.pairs], lambda each: each["title"])
+    for title, entries in of_titles.items():
+        for kind, key in (("agents", "agent"), ("pairs of agents", "agents")):
+            if own := [entry for entry in entries if key in entry]:
+                if mark:
+                    print(f"{mark}{kind}, {title}\n")
+                print_table(f"{kind}, {title}", _columns(own), format)
+                print()
+    for line in [NOTE, left_out] if left_out else [NOTE]:
+        print(f"{mark if format == 'latex' else ''}{line}\n" if mark else line)
 
 
 def _columns(entries: Sequence[dict[str, Any]]) -> list[Column]:
@@ -226,13 +252,14 @@ def _columns(entries: Sequence[dict[str, Any]]) -> list[Column]:
         first, second = ([each["agents"][place] for each in entries] for place in (0, 1))
         names = [Column("A", first, is_text=True), Column("B", second, is_text=True)]
         return [*names, metric, _estimates("A - B", "difference", entries)]
-    games = [each["games"] for each in entries]
-    several = [of[0] if len(of) == 1 else f"{len(of)} games" for of in games]
-    runs = [f"{each['runs']} of {of}" for each, of in zip(entries, several, strict=True)]
+    runs = [
+        f"{each['runs']}" + f" of {each['of_runs']}" * (each["runs"] < each["of_runs"])
+        for each in entries
+    ]
     return [
         Column("agent", [each["agent"] for each in entries], is_text=True),
         metric,
-        Column("runs", runs, 1),
+        Column("runs", runs, 1 if all(map(str.isdigit, runs)) else 0),
         _estimates("mean", "mean", entries),
         _estimates("IQM", "iqm", entries, 2),
     ]

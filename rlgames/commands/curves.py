@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from rlgames.commands.comparison import (
     game_titles,
     group_agents,
     in_words,
     random_and_optimum,
+    typed_text,
 )
 from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import METRICS
-from rlgames.core.text import printable
+from rlgames.core.text import counted, printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
 from rlgames.evaluation.curves import (
@@ -23,10 +26,13 @@ from rlgames.evaluation.curves import (
     along,
     moving_mean,
     over_seeds,
+    seeds_in_words,
     up_to_optimum,
 )
-from rlgames.evaluation.estimates import normalized
-from rlgames.runs.table import Row, Run
+from rlgames.evaluation.estimates import Floats, normalized
+from rlgames.runs.files import as_text, varying_settings
+from rlgames.runs.table import ColumnText, Row, Run, grouped, rows_of
+from rlgames.runs.where import sorted_by
 
 NORMALIZED = "normalized"
 """The value of metric= for the game's metric between random play (0) and the optimum (1)."""
@@ -35,12 +41,7 @@ BEST_BY = "best_by"
 """The metric that selects the checkpoints of each game."""
 
 AGGREGATES = {"mean": "mean", "iqm": "interquartile mean"}
-BANDS = {
-    "ci": "95% interval",
-    "sd": "standard deviation",
-    "minmax": "lowest to highest",
-    "none": "",
-}
+BANDS = {"ci": "95% interval", "minmax": "lowest to highest", "none": ""}
 """By the values of aggregate= and band=: what the legend calls them."""
 
 TRAINING_LABELS = {
@@ -50,11 +51,7 @@ TRAINING_LABELS = {
     "target_entropy": "entropy of the search (nats per move)",
     "lr": "learning rate",
     "grad_norm": "norm of the gradient",
-    "return": "return per move",
     "loss": "loss",
-    "games_per_s": "games per second",
-    "moves_per_s": "moves per second",
-    "seconds": "wall-clock time (s)",
 }
 """Labels of metrics of training, which are not about how well a policy plays."""
 
@@ -69,9 +66,6 @@ def draw(runs: list[Run], rows: Sequence[Row], keys: Sequence[str], options: Rep
     """
     path = Path(options.curves or "")
     figures.check_figure("curves", path)
-    if options.band == "sd" and options.aggregate != "mean":
-        aggregate = AGGREGATES[options.aggregate]
-        raise ConfigError(f"band=sd is about the mean, not the {aggregate}", "write band=ci")
     drawing = _Drawing(runs, options)
     sources = _sources(runs, rows, keys, options.compare)
     panels = drawing.panels(drawing.metrics(), sources)
@@ -85,33 +79,27 @@ class _Drawing:
 
     def __init__(self, runs: list[Run], options: ReportConfig) -> None:
         self.runs, self.options = runs, options
-        self.num_seeds = self.num_left_out = 0
+        self.num_left_out = 0
+        self.seeds: dict[str, str] = {}  # by the labels of lines, those of all seeds before others
         self.titles_left_out: list[str] = []
-        self._curves: dict[tuple[Path, str], Curve] = {}
 
     def metrics(self) -> list[str]:
         """The metrics to draw, by default BEST_BY. Raises ConfigError."""
         options, runs = self.options, self.runs
         if not options.metric:
-            several = len({run.game for run in runs}) > 1
-            return [NORMALIZED if options.compare is not None and several else BEST_BY]
+            games = grouped(runs, lambda run: run.game).values()
+            is_pooled = options.compare is not None and len(games) > 1
+            return [NORMALIZED if is_pooled and all(map(random_and_optimum, games)) else BEST_BY]
         for metric in options.metric:
             if options.window is not None and not metric.startswith("train/"):
                 hint = "metric=train/turns is a mean over training games"
                 raise ConfigError(f"window={options.window} needs a metric of training", hint)
-            is_known = metric == NORMALIZED or any(len(self.read(run, metric)[0]) for run in runs)
+            is_known = metric == NORMALIZED or any(len(run.points(metric)[0]) for run in runs)
             if not is_known:
                 names = {name for run in runs for line in run.lines for name in line} - {"games"}
                 near = nearest(metric, sorted(names)) if names else "no run has any metrics yet"
                 raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
         return list(options.metric)
-
-    def read(self, run: Run, name: str) -> Curve:
-        """A metric of a run over games, read once."""
-        key = (run.path, name)
-        if key not in self._curves:
-            self._curves[key] = run.points(name)
-        return self._curves[key]
 
     def panels(self, metrics: Sequence[str], sources: Sequence[Row]) -> list[list[Panel]]:
         """A row for each metric. A column for each game or, for the normalized scores of agents,
@@ -156,16 +144,32 @@ class _Drawing:
             if len(lines) == figures.MAX_LINES:
                 self.num_left_out += 1
                 continue
-            self.num_seeds = max(self.num_seeds, *map(len, curves))
             # Otherwise the curve would jump where a seed or a game ends.
             is_shared = len(games) > 1 or self.options.x != "games"
-            x, y, limits = over_seeds(curves, self.options.aggregate, self.options.band, is_shared)
+            x, y, limits, counts = over_seeds(
+                curves, self.options.aggregate, self.options.band, is_shared
+            )
             if limits and self.options.band != "minmax" and len(references) == len(REFERENCES):
                 limits = up_to_optimum(y, *limits, *references.values())
             if len(x):
                 lines.append(Line(source.label, x, y, limits))
+                rows = [source.games[game] for game in games]
+                words = self._seeds_in_words(rows, x, counts, is_shared)
+                if "," in words or source.label not in self.seeds:
+                    self.seeds[source.label] = words
         shown = references if self.options.references else {}
         return Panel(title, X_AXES[self.options.x][1], _y_label(metric), lines, shown)
+
+    def _seeds_in_words(
+        self, rows: Sequence[Row], x: Floats, counts: Sequence[int], is_shared: bool
+    ) -> str:
+        """How many seeds a line is of, and where fewer; rows: of its games."""
+        number = max(len(row.by_seed) for row in rows)
+        if not is_shared:
+            return seeds_in_words(number, x, counts, self.options.x)
+        missing = sum(run.status != "done" for row in rows for run in row.runs)
+        ended = f", to the end of the shortest run, because {missing:,} not done" if missing else ""
+        return counted(number, "seed") + ended
 
     def _of_seeds(self, metric: str, row: Row) -> list[Curve]:
         """A curve for each seed that has points, of its longest run."""
@@ -174,11 +178,11 @@ class _Drawing:
         return [curve for curve in longest if len(curve[0])]
 
     def _points(self, run: Run, metric: str) -> Curve:
-        curve = self.read(run, f"eval/{run.metric}" if metric == NORMALIZED else metric)
+        curve = run.points(f"eval/{run.metric}" if metric == NORMALIZED else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
         axis, _ = X_AXES[self.options.x]
-        x, y = along(curve, self.read(run, axis)) if axis else curve
+        x, y = along(curve, run.points(axis)) if axis else curve
         if metric != NORMALIZED:
             return x, y
         ends = random_and_optimum([each for each in self.runs if each.game == run.game])
@@ -201,10 +205,14 @@ class _Drawing:
         return {}
 
     def note(self) -> str:
-        """What the curves and bands are, in one line; empty for a single seed as logged."""
-        words = []
-        if self.num_seeds > 1:
-            words.append(f"{AGGREGATES[self.options.aggregate]} of {self.num_seeds} seeds")
+        """What the curves and bands are; empty for a single seed as logged."""
+        words, different = [], [*dict.fromkeys(self.seeds.values())]
+        most = max(
+            (text.partition(",")[0] for text in different), key=lambda text: (len(text), text)
+        )
+        if different != ["1 seed"]:
+            shown = different[0] if len(different) == 1 else most
+            words.append(f"{AGGREGATES[self.options.aggregate]} of {shown}")
             band = BANDS[self.options.band]
             words += [f"band: {band}"] if band else []
         if self.options.window is not None:
@@ -213,7 +221,8 @@ class _Drawing:
             words.append(f"the best {figures.MAX_LINES} only")
         if self.titles_left_out:
             words.append(f"without values: {', '.join(self.titles_left_out)}")
-        return ", ".join(words)
+        fewer = [f"{label}: {text}" for label, text in self.seeds.items() if text != most]
+        return "\n".join([", ".join(words), *(fewer if len(different) > 1 else ())])
 
 
 def _sources(
@@ -233,6 +242,71 @@ def _sources(
             label = f"{label} ({row.first.path})"
         sources.append(Row(row.runs, label))
     return sources
+
+
+def draw_effects(
+    runs: list[Run], keys: Sequence[str], columns: Sequence[ColumnText], options: ReportConfig
+) -> None:
+    """Write what each setting that varies changes: the means over all others, with intervals.
+
+    Settings are columns of panels. Rows are games and metrics: those of columns=, by default the
+    one that selects checkpoints. Raises ConfigError if nothing varies, and OSError.
+    """
+    path = Path(options.effects or "")
+    figures.check_figure("effects", path)
+    done = [run for run in runs if run.results]
+    games = grouped(done, lambda run: run.settings["game"])
+    keys = _independent([*games.values()], keys)
+    if not 0 < len(keys) <= figures.MAX_LINES:
+        text = f"effects= draws 1 to {figures.MAX_LINES} settings, and {len(keys)} vary"
+        raise ConfigError(text, "name other runs, or choose some with where=")
+    panels = []
+    for game, own in games.items():
+        known = {name for run in own for name in run.measured}
+        names = [column.metric for column in columns if column.metric in known]
+        names = names or sorted({run.best_by for run in own})
+        title = game if len(games) > 1 else ""
+        panels += [[_effect(title, own, key, name) for key in keys] for name in names]
+    note = "means over all other settings and seeds, with 95% intervals"
+    note += (
+        f", of the {len(done)} of {len(runs)} runs that are done" if len(done) < len(runs) else ""
+    )
+    width = figures.width_in_inches(options.width)
+    figures.save_figure(figures.draw_panels(panels, width, options.style, note), path)
+
+
+def _independent(games: Sequence[list[Run]], keys: Sequence[str]) -> list[str]:
+    """The settings that vary among the runs of a game, without those that another one tells."""
+
+    def tells(first: str, second: str) -> bool:
+        values = (grouped(of, lambda run: as_text(run.settings.get(first))) for of in games)
+        every = (own for of in values for own in of.values())
+        return all(second not in varying_settings(run.settings for run in own) for own in every)
+
+    vary = {name for of in games for name in varying_settings(run.settings for run in of)}
+    keys = [key for key in keys if key in vary]
+    told = {
+        key
+        for place, key in enumerate(keys)
+        for other in (*keys[:place], *(each for each in keys[place + 1 :] if not tells(key, each)))
+        if tells(other, key)
+    }
+    return [key for key in keys if key not in told]
+
+
+def _effect(title: str, runs: list[Run], key: str, name: str) -> Panel:
+    """A metric for each value of a setting."""
+    rows = sorted_by(rows_of(runs, key), lambda row: row.settings.get(key), False)
+    found = [(row, each) for row in rows if (each := row.estimate(name)) is not None]
+    if not found:
+        raise ConfigError(f"effects= needs a {name} of every {key}", "name other columns=")
+    y = np.array([each.value for _, each in found])
+    ends = np.array([each.interval or (each.value, each.value) for _, each in found])
+    points = Line("", np.arange(len(y), dtype=float), y, (ends[:, 0], ends[:, 1]))
+    label = _y_label(f"eval/{name}" if name in METRICS else name)
+    return Panel(
+        title, key, label, [points], ticks=[typed_text(row.settings.get(key)) for row, _ in found]
+    )
 
 
 def _y_label(metric: str) -> str:

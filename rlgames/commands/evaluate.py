@@ -52,6 +52,9 @@ STATISTICS = {
 }
 """The rates of moves that players tell, in words; see Player.statistics."""
 
+FORFEITS = {"forfeits": "games forfeited", "opponent_forfeits": "games that the opponent forfeited"}
+"""The games that players have forfeited, in words."""
+
 LAYOUTS = {"trained_on": "training layouts", "held_out": "held-out layouts"}
 """The parts of the layouts of a run with holdout=, in JSON and in words."""
 
@@ -117,7 +120,7 @@ def _game_fields(result: Evaluation, goal: str) -> dict[str, Any]:
             }
             for seat, counts in ((None, result.outcomes.sum(0)), *enumerate(result.outcomes))
         )
-        return {**both, "seats": seats}
+        return {**both, "points": result.points, "seats": seats}
     estimates = {"score": result.score, **result.measures} if goal == "score" else {}
     fields: dict[str, Any] = {name: estimate.as_dict() for name, estimate in estimates.items()}
     if result.tiles:
@@ -142,6 +145,7 @@ def run(config: EvalConfig) -> Result:
     if cfg.record:
         from rlgames.rollouts import records
 
+        records.check_players(match.player, match.opponent)
         records.check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
     with torch.inference_mode(), torch_seeded(cfg.seed, REPORT_STREAM):
@@ -346,9 +350,13 @@ def _rate_rows(rates: Sequence[dict[str, float]]) -> Rows:
 
 
 def statistic_rows(statistics: dict[str, float]) -> Rows:
-    """How much of the players' play is exact, where they have a limit."""
-    known = [(words, statistics.get(name)) for name, words in STATISTICS.items()]
-    return [(words, f"{share:.1%}") for words, share in known if share is not None]
+    """How much of the players' play is exact, where they have a limit, and what they forfeited."""
+    rows = [
+        (STATISTICS[name], f"{statistics[name]:.1%}") for name in STATISTICS & statistics.keys()
+    ]
+    return rows + [
+        (FORFEITS[name], f"{statistics[name]:,.0f}") for name in FORFEITS & statistics.keys()
+    ]
 
 
 def reference_rows(random: float | None, name: str, value: str, optimal: float | None) -> Rows:

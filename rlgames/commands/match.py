@@ -15,7 +15,7 @@ import torch
 from rlgames.build.agents import OpenRun, checkpoint_digest, open_run
 from rlgames.build.players import build_player, with_search
 from rlgames.config.commands import MatchConfig, PlayerConfig, ReportedConfig, WatchConfig
-from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.options.players import ProgramConfig, RunPlayerConfig
 from rlgames.config.registry import make
 from rlgames.config.schema import OptionConfig, groups_of
 from rlgames.config.typed import command_of, make_option
@@ -23,7 +23,7 @@ from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.games.game import Game
-from rlgames.players.player import Player
+from rlgames.players.player import Player, RandomOpening
 from rlgames.runs.find import LATEST_RUN, find_run, newest_run, run_name, run_path
 from rlgames.runs.reports import check_report
 from rlgames.runs.table import read_runs
@@ -95,6 +95,9 @@ def open_match(config: MatchConfig | WatchConfig) -> Match:
         option = cfg.opponent or make_option("player", "random")
         opponent = build_player(option, game, cfg.game, cfg.opponent_search)
     check_no_opponent(game, cfg.opponent, cfg.opponent_search)
+    if turns := getattr(cfg, "opening_turns", 0):
+        player = RandomOpening(game, player, turns)
+        opponent = None if opponent is None else RandomOpening(game, opponent, turns)
     match = Match(cfg, run, game, player, opponent)
     if isinstance(cfg, ReportedConfig):
         check_report(cfg, match.directory)
@@ -196,9 +199,11 @@ def player_name(
 
 
 def option_name(player: OptionConfig | None) -> str:
-    """The name of a player's option, or of its run; random without an option."""
+    """The name of a player's option, of its run or of its program; random without an option."""
     if player is None:
         return "random"
+    if isinstance(player, ProgramConfig):
+        return player.command
     if isinstance(player, RunPlayerConfig):
         return run_name(run_path(player.path))
     return player.name

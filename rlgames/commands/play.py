@@ -24,7 +24,7 @@ from rlgames.games.game import Game
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
-from rlgames.rollouts.records import append, check_writable
+from rlgames.rollouts.records import append, check_players, check_writable
 from rlgames.search.search import Search
 from rlgames.terminal.boards import BoardView, format_parts
 from rlgames.terminal.human import AnnouncingPlayer, Human, PlayerQuit, place_fleet
@@ -43,6 +43,7 @@ def run(config: PlayConfig) -> None:
         players.append(AnnouncingPlayer(game, opponent))
         order = [0, 1] if cfg.seat == 1 else [1, 0]
     if cfg.record:
+        check_players(opponent)
         check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
     seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
     rng = make_generator(seed, "play", device)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import os
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rlgames.commands import comparison
-from rlgames.commands.comparison import REFERENCES, Comparison, typed_text
+from rlgames.commands.comparison import REFERENCES, Comparison, game_titles, typed_text
 from rlgames.config import plugins
 from rlgames.config.commands import ReportConfig
 from rlgames.config.typed import changed
@@ -22,16 +21,17 @@ from rlgames.core.text import counted, escape_markdown, printable
 from rlgames.runs.files import (
     FINAL_IN_WORDS,
     FINAL_PREFIX,
-    as_text,
     differing,
     swept_settings,
+    varying_settings,
 )
-from rlgames.runs.table import OF_ROWS, ColumnText, Row, Run, read_runs, rows_of
+from rlgames.runs.table import OF_ROWS, ColumnText, Row, Run, grouped, read_runs, rows_of
 from rlgames.runs.where import matching, sorted_by
 from rlgames.terminal.tables import Column, print_table
 
-CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", "width", "style")
-"""Keys that say how learning curves are drawn."""
+FIGURE_KEYS = ("width", "style")
+CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", *FIGURE_KEYS)
+"""Keys that say how figures and how learning curves are drawn."""
 
 GAPS = {"gap": 1, f"{FINAL_PREFIX}gap": 3}
 USUAL = {**dict.fromkeys(GAPS, "z.2%"), "seconds": ".1f"}
@@ -107,19 +107,22 @@ class Result:
 
 
 def run(cfg: ReportConfig) -> Result:
-    """Compare the runs in some directories; writes the picture of curves=.
+    """Compare the runs in some directories; writes the figures of curves= and effects=.
 
     Raises ConfigError if there are no runs, and OSError.
     """
     if not cfg.runs:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
-    if cfg.format == "csv" and cfg.compare is not None:
-        raise ConfigError("format=csv is a table of runs", "use format=json with compare=")
+    _check_keys(cfg)
     every = matching(read_runs(cfg.runs), cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
-    rows = rows_of(runs, cfg.by)
-    keys = [key for key in _telling(runs) if key != "seed" or cfg.by == "run"]
-    metrics = _metrics(runs)
+    metrics, keys = _metrics(runs), _telling(runs)
+    if cfg.by in ("config", "run"):
+        keys = [key for key in keys if key != "seed" or cfg.by == "run"]
+        rows = rows_of(runs, cfg.by)
+    else:
+        keys = [*dict.fromkeys([*({*keys} & {"game"}), cfg.by])]
+        rows = rows_of(_finished(runs, cfg.by), cfg.by)
     chosen = [ColumnText.parse(text.partition("|")[0].strip(), text) for text in cfg.columns]
     for column in chosen if not _is_all(cfg) else ():
         _check_column("columns", column.metric, runs, ["all", *_names(keys, metrics)])
@@ -131,11 +134,39 @@ def run(cfg: ReportConfig) -> Result:
         from rlgames.commands.curves import draw
 
         draw(runs, rows, keys, cfg)
-    elif unused := changed(cfg, *CURVE_KEYS):
-        raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
+    if cfg.effects is not None:
+        from rlgames.commands.curves import draw_effects
+
+        draw_effects(runs, [key for key in _telling(runs) if key != "seed"], chosen, cfg)
     if cfg.compare is not None:
         return replace(result, comparison=comparison.compare(runs, cfg.compare, cfg.top))
     return result
+
+
+def _check_keys(cfg: ReportConfig) -> None:
+    """Raises ConfigError for a key that has no effect with the others."""
+    used = CURVE_KEYS if cfg.curves is not None else FIGURE_KEYS if cfg.effects is not None else ()
+    for name in changed(cfg, *CURVE_KEYS):
+        if name not in used:
+            raise ConfigError(f"{name}= is for learning curves", "add curves=FILE.png")
+    if cfg.curves is not None and cfg.by not in ("config", "run"):
+        raise ConfigError(f"by={cfg.by} is for tables", "use compare= with curves=")
+    if cfg.compare is not None:
+        if cfg.format == "csv":
+            raise ConfigError("format=csv is a table of runs", "use format=json with compare=")
+        for name in changed(cfg, "by", "sort", "columns"):
+            raise ConfigError(f"{name}= is for a table of runs", "remove it, or compare=")
+
+
+def _finished(runs: Sequence[Run], key: str) -> list[Run]:
+    """The runs that are done, of which some have a setting. Raises ConfigError without any."""
+    found = [run for run in runs if run.results]
+    if not found:
+        raise ConfigError(f"by={key} needs runs that are done", "resume them with rlgames resume")
+    known = dict.fromkeys(name for run in found for name in run.settings)
+    if key not in known:
+        raise ConfigError(f"by={key} is not a setting", nearest(key, ["config", "run", *known]))
+    return found
 
 
 def _is_all(cfg: ReportConfig) -> bool:
@@ -165,12 +196,8 @@ def _telling(runs: Sequence[Run]) -> list[str]:
 
 def _top(rows: list[Row], count: int | None) -> list[Row]:
     """The first rows of each game; None: all."""
-    seen, shown = Counter[str](), list[Row]()
-    for row in rows:
-        seen[row.first.game] += 1
-        if count is None or seen[row.first.game] <= count:
-            shown.append(row)
-    return shown
+    first = {id(row) for of in grouped(rows, lambda r: r.first.game).values() for row in of[:count]}
+    return [row for row in rows if id(row) in first]
 
 
 def _metrics(runs: list[Run]) -> list[str]:
@@ -180,16 +207,13 @@ def _metrics(runs: list[Run]) -> list[str]:
     first = dict.fromkeys(
         run.best_by for run, has in zip(runs, known, strict=True) if run.best_by in has
     )
-    values: dict[str, set[float]] = {}
-    for run in runs:
-        for name, value in run.results.items():
-            values.setdefault(name, set()).add(value)
+    values = grouped((pair for run in runs for pair in run.results.items()), lambda pair: pair[0])
     few = sum(bool(run.results) for run in runs) < 2
     others = [
         name
-        for name, different in values.items()
+        for name, pairs in values.items()
         if name not in (*first, *REFERENCES) and not name.startswith(FINAL_PREFIX)
-        if few or not are_equal(min(different), max(different))
+        if few or not are_equal(min(pairs)[1], max(pairs)[1])
     ]
     judged = {FINAL_PREFIX + name for run in runs for name in (run.metric, run.best_by)}
     final = {name for has in known for name in has if name in judged}
@@ -218,15 +242,18 @@ def show(result: Result) -> None:
     if result.comparison is None:
         _show_table(result)
     else:
-        comparison.show(result.comparison, config.format)
-        every = [*result.runs, *result.damaged]
-        left_out = sum(not run.results for run in every)
-        if left_out and config.format == "table":
-            print(
-                f"left out, because they are not done or damaged: {left_out} of {len(every)} runs"
-            )
-    if config.curves and config.format == "table":
-        print(f"curves: {printable(config.curves)}")
+        comparison.show(result.comparison, config.format, _left_out(result))
+    for name in ("curves", "effects"):
+        if (path := getattr(config, name)) and config.format == "table":
+            print(f"{name}: {printable(path)}")
+
+
+def _left_out(result: Result) -> str:
+    """How many runs a comparison leaves out, in words; empty for none."""
+    every = [*result.runs, *result.damaged]
+    count = sum(run.metric not in run.results for run in every)
+    text = f"left out, because they are not done or damaged: {count} of {len(every)} runs"
+    return text if count else ""
 
 
 def _show_table(result: Result) -> None:
@@ -256,9 +283,21 @@ def _title(result: Result) -> str:
     """What the table shows, in words."""
     runs = len(result.runs) + len(result.damaged)
     text = counted(runs, "run")
-    if result.num_rows < runs:
+    pooled = sum(len(row.runs) for row in result.rows)
+    if any(row.parts for row in result.rows):
+        within = {
+            key for row in result.rows for key in varying_settings(r.settings for r in row.runs)
+        }
+        others = [key for key in _telling(result.runs) if key in within - {"seed"}]
+        text = f"{counted(pooled, 'run')}, means over {', '.join([*others, 'seed'])} ± 95%"
+        if pooled < runs and result.config.top is None:
+            by = result.config.by
+            text += f", {runs - pooled:,} left out: not done, or not with every {by}"
+    elif result.num_rows < runs:
         several = "s" * (result.num_rows > 1)
-        text += f" of {result.num_rows:,} config{several}, means over seeds ± 95%"
+        done = sum(bool(run.results) for run in result.runs)
+        seeds = f"the seeds that are done ({done} of {runs})" if 0 < done < runs else "seeds"
+        text += f" of {result.num_rows:,} config{several}, means over {seeds} ± 95%"
     if len(result.rows) < result.num_rows:
         text += f", the first {len(result.rows):,}"
     if len(result.folder.parts) > 1:
@@ -310,16 +349,14 @@ def _relative(path: Path, folder: Path) -> str:
 def _essence(result: Result) -> tuple[list[str], dict[str, int]]:
     """The settings that differ between runs of one game, and the ranks of the columns of what
     runs are judged by."""
-    by_game: dict[str, list[Run]] = {}
-    for run in result.runs:
-        by_game.setdefault(as_text(run.settings["game"]), []).append(run)
-    differ = {"game", *(key for runs in by_game.values() for key in _telling(runs))}
+    by_game = grouped(result.runs, lambda run: run.settings["game"]).values()
+    differ = {"game", *(key for runs in by_game for key in _telling(runs))}
     ranks: dict[str, int] = {}
     for run in result.runs:
         for rank, name in ((2, run.metric), (0, run.best_by)):
             ranks |= {name: min(rank, ranks.get(name, rank))}
     ranks |= {FINAL_PREFIX + name: rank + 1 for name, rank in ranks.items()}
-    return [key for key in result.keys if key in differ], ranks
+    return [key for key in result.keys if key in {*differ, result.config.by}], ranks
 
 
 def _shown(row: Row, column: ColumnText) -> str:
@@ -332,14 +369,14 @@ def _shown(row: Row, column: ColumnText) -> str:
     usual = USUAL.get(name) or ("z.4f" if abs(value) < 1000 else ",.1f")
     if (name in LAST and not column.format) or (estimate := row.estimate(name)) is None:
         return column.text(value, usual) + "*" * (row.so_far(name) is not None)
-    return column.cell(estimate.value, estimate.half, row.by_seeds(name), usual)
+    return column.cell(estimate.value, estimate.half, row.values(name), usual)
 
 
 def _notes(result: Result) -> list[tuple[str, str]]:
     """The best run of each game, with the command that evaluates it, and the damaged runs."""
-    notes = []
+    notes, titles = [], game_titles([run.game for run in result.best])
     for run in result.best:
-        game = f" of {typed_text(run.settings['game'])}" if len(result.best) > 1 else ""
+        game = f" of {titles[run.game]}" if len(titles) > 1 else ""
         command = plugins.command_for_run("eval", run.path, run.config.get("plugins"))
         notes.append((f"best run{game}:", printable(command)))
     return notes + [(f"damaged: {run.path}:", run.damage) for run in result.damaged]

@@ -15,8 +15,8 @@ from rlgames.commands import train
 from rlgames.config import plugins
 from rlgames.config.commands import MOVABLE_PLAYERS, RESUMABLE_KEYS, TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.overrides import quoted
 from rlgames.config.typed import as_words, from_plain
-from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint

@@ -16,7 +16,7 @@ from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.metrics import are_equal
 from rlgames.core.text import counted, number_text, printable
-from rlgames.evaluation.advice import Advice, Move, advise, exact_text, unit_of
+from rlgames.evaluation.advice import Advice, Move, Opinion, advise, exact_text, opinion, unit_of
 from rlgames.evaluation.positions import parse_position, read_position
 from rlgames.games.notation import render
 from rlgames.rollouts.interactive import describe_ending
@@ -82,11 +82,13 @@ def run(config: ShowConfig) -> Result:
     state = parse_position(game, None if cfg.state is None else read_position(cfg.state))
     name = None if player is None else player_name(cfg.player, opened, cfg.search)
     over = describe_ending(game, state, None) if bool(state.done[0]) else None
-    advice = Advice(None, None, None, "", [])
+    advice, thinks = Advice(None, None, None, "", []), Opinion(None, False)
     if over is None:
         asked = make_advisor(player) if isinstance(player, Search) else player
         advice = advise(game, state, asked, str(name), cfg.solve_seconds)
-    board = BoardView(game, state, advice.likely, listed=False)
+        likely = Opinion(advice.likely, are_values=False)
+        thinks = opinion(asked, state) if advice.likely is None else likely
+    board = BoardView(game, state, *thinks, listed=False)
     if cfg.picture is not None:
         seat = f"seat {int(state.current_seat[0]) + 1}" if game.spec.seats > 1 else ""
         board_pictures.write_position(board, over or seat, Path(cfg.picture))

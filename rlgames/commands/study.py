@@ -25,11 +25,11 @@ from rlgames.commands.study_plan import (
     run_command,
 )
 from rlgames.config.commands import StudyConfig
-from rlgames.core.errors import ConfigError, report_error
+from rlgames.core.errors import ConfigError, nearest, report_error
 from rlgames.core.text import markdown_table, printable, with_section
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
-from rlgames.runs.table import ColumnText, Row, Run, check_metrics
+from rlgames.runs.table import LOGGED, ColumnText, Row, Run
 from rlgames.terminal.tables import Column, latex_table, print_table
 from rlgames.terminal.tables import rows as table_rows
 
@@ -42,6 +42,13 @@ NOTE = (
 
 DIGITS = 6
 """Significant digits of a recorded value."""
+
+
+PARTIAL = (
+    *("exploitability_seats", "trained_on", "held_out", "reach"),
+    *("proven_moves", "opponent_proven_moves"),
+)
+"""Parts of reports that only some games and players have."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +176,20 @@ def make_record(work: StudyJobs, old: dict[str, Any]) -> dict[str, Any]:
         runs[run.name] = _merged(known, training, len(run.seeds)) | {"evaluations": parts}
     ordered = sorted(dates)
     return {"study": study.name, "dates": [*ordered[:1], *ordered[1:][-1:]], "runs": runs}
+
+
+def check_metrics(runs: Sequence[Run], columns: Sequence[ColumnText]) -> None:
+    """Raises ConfigError for a metric that no run has although it has the report or the log."""
+    for column in columns:
+        name, (source, *path) = column.metric, column.metric.split(".")
+        match = LOGGED.fullmatch(name)
+        about = [run for run in runs if (run.lines if match else source in run.reports)]
+        if about and not any(run.knows(name) for run in about) and not {*path[:1]} & {*PARTIAL}:
+            known = {each for run in about for each in run.measured}
+            if match:
+                keys = {key for run in about for line in run.lines for key in line}
+                known = {f"{key.replace('/', '.')}.{match[3]}{match[4] or ''}" for key in keys}
+            raise ConfigError(f"no run has {name}", nearest(name, sorted(known)))
 
 
 def _runs(work: StudyJobs, run: StudyRun) -> list[Run]:

@@ -28,8 +28,8 @@ REPORTED = "reported"
 SOURCES = ("best", "final", "run", "train", "eval", "time", REPORTED)
 """The sources of columns that are not evaluations; see runs.table."""
 
-WRITTEN = {"record": "games.jsonl", "picture": "turns.png"}
-"""The keys of evaluations that name what is written, with an example."""
+WRITTEN = ("record", "picture")
+"""The keys of evaluations that name what is written."""
 
 COMMANDS = ("eval", "analyze", "solve")
 """The commands that an evaluation may call."""
@@ -219,8 +219,7 @@ def _evaluation(name: str, node: Any, runs: Collection[str]) -> StudyEvaluation:
         if key == "plugins":
             raise ConfigError(f"{where}: {word} is typed", f"as in rlgames study NAME {word}")
         if key in WRITTEN and not re.fullmatch(r"\w+=\{\}/[\w-]+(\.\w+)?", word):
-            hint = f"as in {key}={{}}/{WRITTEN[key]}"
-            raise ConfigError(f"{where}: {word} is outside the run", hint)
+            raise ConfigError(f"{where}: {word} is outside the run", f"as in {key}={{}}/NAME")
     seeds = parse_seeds(entry["seeds"], f"{where}.seeds") if "seeds" in entry else None
     return StudyEvaluation(name, command, tuple(words), chosen, tuple(patterns), seeds)
 

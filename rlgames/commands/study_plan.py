@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -34,11 +33,10 @@ from rlgames.config.commands import (
 from rlgames.config.compose import load_config
 from rlgames.config.conf import option_names
 from rlgames.config.options.players import ExactConfig
+from rlgames.config.overrides import parse_word
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import make
-from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import make_option, to_plain
-from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.evaluation.evaluate import openings_to_play
 from rlgames.games.game import Game
@@ -49,18 +47,6 @@ from rlgames.runs.reports import question
 from rlgames.training.parts import build_training
 
 DIRECTORY = Path("outputs") / "studies"
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A run with its game. rules: of the game. config: None for a player. agent: as it starts its
-    training; None if other runs have to be there first."""
-
-    run: StudyRun
-    rules: OptionConfig
-    game: Game[Any]
-    config: TrainConfig | None = None
-    agent: Agent | None = None
 
 
 def plan_study(cfg: StudyConfig) -> StudyJobs:
@@ -83,24 +69,36 @@ def plan_study(cfg: StudyConfig) -> StudyJobs:
 
 
 def _add_jobs(work: StudyJobs, run: StudyRun) -> None:
-    """Add the jobs of a run. Raises ConfigError."""
+    """Add the jobs of a run, whose game and settings exist and fit together. Raises ConfigError."""
     if run.name in (*FILES, *FOLDERS, RECORDS, OWNER):
         raise ConfigError("a study has its own file or folder of that name", "rename it")
-    row = _checked_row(run, work.options)
-    jobs = {}
-    for seed in run.seeds:
-        words, plain = list[str](), dict[str, Any]()
-        if row.config is not None:
-            words = [*run.words, f"seed={seed}"]
-            plain = to_plain(dataclasses.replace(row.config, seed=seed))
-        jobs[seed] = Job(run.name, seed, words, plain)
+    for word in run.words if run.is_training else ():
+        key, _, value = word.partition("=")
+        if parse_word(word).name in ("seed", "out", "plugins"):
+            raise ConfigError(f"{word} does not belong to a run", "the study has seeds: and out=")
+        if REFERENCE.match(value) and key not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
+            raise ConfigError(f"{word}: {key} does not name a run", "write its value")
+    config: Any = load_config(
+        TrainConfig if run.is_training else EvalConfig,
+        [*work.options, *refer(run.words, 0, "RUN")],
+    )
+    if config.game is None:
+        raise ConfigError("a player needs a game", "as in player=random game=salvo")
+    game, agent = make("game", config.game), None
+    if run.is_training and not runs_in(run.words):
+        config = located(config)
+        agent = build_training(config).agent
+    jobs = {seed: Job(run.name, seed, [], {}) for seed in run.seeds}
+    for seed in jobs if run.is_training else ():
+        plain = to_plain(dataclasses.replace(config, seed=seed))
+        jobs[seed] = Job(run.name, seed, [*run.words, f"seed={seed}"], plain)
     for each in work.study.evaluations_of(run.name):
-        config = _checked_evaluation(each, run, row)
+        asked = _question(each, run, game, config, agent)
         for seed, job in jobs.items():
             if each.seeds is None or seed in each.seeds:
                 many = not run.is_training and len(run.seeds) > 1
                 words = [*evaluation_words(each, run, "{}"), *([f"seed={seed}"] if many else [])]
-                own = config | ({"seed": seed} if many else {})
+                own = asked | ({"seed": seed} if many else {})
                 job.reports.append(JobReport(each.name, words, own))
     work.jobs |= {job.name: job for job in jobs.values()}
 
@@ -139,55 +137,35 @@ def commands_needed(study: Study, words: Sequence[str]) -> list[str]:
     return sorted(run_command(study.runs[name]) for name in names)
 
 
-def _checked_row(run: StudyRun, options: list[str]) -> _Row:
-    """A run whose game and settings exist and fit together. Raises ConfigError."""
-    words = refer(run.words, 0, "RUN")
-    if not run.is_training:
-        cfg = load_config(EvalConfig, words)
-        if cfg.game is None:
-            raise ConfigError("a player needs a game", "as in player=random game=salvo")
-        return _Row(run, cfg.game, make("game", cfg.game))
-    wrong = next((w for w in run.words if parse_word(w).name in ("seed", "out", "plugins")), None)
-    if wrong:
-        raise ConfigError(f"{wrong} does not belong to a run", "the study has seeds: and out=")
-    for word in run.words:
-        key, _, value = word.partition("=")
-        if REFERENCE.match(value) and key not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
-            raise ConfigError(f"{word}: {key} does not name a run", "write its value")
-    config, agent = load_config(TrainConfig, [*options, *words]), None
-    if not runs_in(run.words):
-        config = located(config)
-        agent = build_training(config).agent
-    return _Row(run, config.game, make("game", config.game), config, agent)
-
-
-def _checked_evaluation(each: StudyEvaluation, run: StudyRun, row: _Row) -> dict[str, Any]:
+def _question(
+    each: StudyEvaluation, run: StudyRun, game: Game[Any], trained: Any, agent: Agent | None
+) -> dict[str, Any]:
     """The question of an evaluation of a run. Raises ConfigError unless it fits the game and the
-    players that exist already."""
+    players that exist already.
+
+    trained: the config of the run. agent: as it starts its training; None for a player, and if
+    other runs have to be there first.
+    """
     schema = {"eval": EvalConfig, "analyze": AnalyzeConfig, "solve": SolveConfig}[each.command]
     _, *words = refer(evaluation_words(each, run), 0, "RUN")
     try:
         cfg: Any = load_config(schema, words)
         if each.command != "solve":
-            check_no_opponent(row.game, cfg.opponent, cfg.opponent_search)
-            if not runs_in([*each.words, *run.words]):
-                _check_match(cfg, row)
+            check_no_opponent(game, cfg.opponent, cfg.opponent_search)
+        if each.command == "solve" or runs_in([*each.words, *run.words]):
+            return question(cfg)
+        check_games(game, cfg.games)
+        openings_to_play(game, cfg.games)
+        if agent is not None and cfg.search is not None:
+            with_search(agent, game, cfg.search, trained.reward)
+        opponent = cfg.opponent or (cfg.opponent_search and make_option("player", "random"))
+        for player, search in ((cfg.player, cfg.search), (opponent, cfg.opponent_search)):
+            if player is not None and not isinstance(player, ExactConfig):  # which solves the game
+                build_player(player, game, trained.game, search)
     except ConfigError as error:
         text = f"evaluations.{each.name} of {run.name}: {error.error}"
         raise ConfigError(text, error.hint) from None
     return question(cfg)
-
-
-def _check_match(cfg: Any, row: _Row) -> None:
-    """Raises ConfigError for players, searches and games of `eval` or `analyze` that do not fit."""
-    check_games(row.game, cfg.games)
-    openings_to_play(row.game, cfg.games)
-    if row.agent is not None and row.config is not None and cfg.search is not None:
-        with_search(row.agent, row.game, cfg.search, row.config.reward)
-    opponent = cfg.opponent or (cfg.opponent_search and make_option("player", "random"))
-    for player, search in ((cfg.player, cfg.search), (opponent, cfg.opponent_search)):
-        if player is not None and not isinstance(player, ExactConfig):  # which solves the game
-            build_player(player, row.game, row.rules, search)
 
 
 def _ordered(jobs: dict[str, Job]) -> dict[str, Job]:

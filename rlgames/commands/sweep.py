@@ -14,7 +14,7 @@ from rlgames.core.text import counted, printable
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
 from rlgames.runs.directory import DirectoryLock, claim_sweep
-from rlgames.runs.files import SWEEP_FILE, sweep_start
+from rlgames.runs.files import SWEEP_FILE, sweep_start, swept_settings
 
 Listed = Callable[[Sequence[str]], Mapping[str, set[str]]]
 """The values of each key among some words."""
@@ -109,22 +109,25 @@ def show_best(directory: Path) -> None:
     from rlgames.config.commands import ReportConfig
     from rlgames.config.conf import command_file
     from rlgames.config.typed import typed
+    from rlgames.runs.table import ColumnText
 
     values = command_file("report")[1] | {"runs": [str(directory)]}
     result = report.run(typed(ReportConfig, values))
     report.show(result)
+    varied = [key for key in swept_settings(directory) if key in result.keys]
     for run in result.best:
         (row,) = (row for row in result.rows if run in row.runs)
         best = row.estimate(run.best_by)
         if best is not None and len(result.rows) > len(result.best):
-            settings = ", ".join(f"{key}={row.settings[key]}" for key in result.keys)
-            half = "" if best.half is None else f" ± {best.half:.4g}"
-            seeds = f" over {best.count} seeds" if len(row.runs) > 1 else ""
-            text = f"best by {run.best_by}: {settings} with {best.value:.4g}{half}{seeds}"
-            print(printable(text))
-    words = ["rlgames", "report", str(directory)]
-    commands = [[*words, f"compare={key}"] for key in result.keys[:1]] + [
-        [*words, "curves=curves.png"]
-    ]
-    for place, command in enumerate(commands):
-        print(printable(("      " if place else "next: ") + shlex.join(command)))
+            settings = ", ".join(f"{key}={row.settings[key]}" for key in varied or result.keys)
+            column = ColumnText(run.best_by, run.best_by)
+            value = column.cell(best.value, best.half, row.values(run.best_by))
+            seeds = f" over {counted(len(row.runs), 'seed')}" if len(row.runs) > 1 else ""
+            print(printable(f"best by {run.best_by}: {settings} with {value}{seeds}"))
+    rules, words = result.runs[0].config["game"], ["rlgames", "report"]
+    keys = sorted((key for key in varied if key != "game"), key=lambda key: key in rules)
+    first = "by" if len(keys) > 1 else "compare"
+    commands = [[f"{first}={key}"] for key in keys[:1]] + [["curves=curves.png"]]
+    for place, more in enumerate(commands):
+        command = shlex.join([*words, str(directory), *more])
+        print(printable(f"{'      ' if place else 'next: '}{command}"))

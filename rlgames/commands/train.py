@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.conf import command_file
+from rlgames.config.overrides import as_word, split_named
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
 from rlgames.config.typed import make_option, own_keys
-from rlgames.config.words import as_word, split_named
 from rlgames.core.errors import ConfigError
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable

@@ -1,4 +1,4 @@
-"""`rlgames watch`: games move by move, with the players' probabilities on the board."""
+"""`rlgames watch`: games move by move, with the players' probabilities or values on the board."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from rlgames.commands.match import open_match, player_name
 from rlgames.config.commands import WatchConfig
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
-from rlgames.evaluation.advice import probabilities
-from rlgames.games.game import Game, State
+from rlgames.evaluation.advice import opinion
+from rlgames.games.game import RESIGNS, Game, State
+from rlgames.games.notation import move_name
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
 from rlgames.terminal.boards import BoardView, format_parts, stack_parts
@@ -69,7 +70,7 @@ def _play_games(
 def _frames(
     game: Game[Any], players: Sequence[Player], names: Sequence[str], rng: torch.Generator
 ) -> Iterator[Frame]:
-    """One game: the board before each move, with the mover's probabilities and the move in words,
+    """One game: the board before each move, with the mover's opinion and the move in words,
     and then the last board. players, names: one, or one in each seat."""
     seats = [f"seat {seat + 1}, {names[seat % len(names)]}" for seat in range(game.spec.seats)]
     advisors = [make_advisor(player) for player in players]
@@ -80,10 +81,10 @@ def _frames(
         before, current_seat = play.state, int(play.state.current_seat[0])
         play.play_ply()
         action, seen = play.plies[-1][1].decision.action, game.public(before)
-        likely = probabilities(advisors[current_seat % len(advisors)], seen)
-        view = BoardView(game, seen, likely, known.get(current_seat))
+        thinks = opinion(advisors[current_seat % len(advisors)], seen)
+        view = BoardView(game, seen, *thinks, known.get(current_seat))
         title = _describe_move(game, before, int(action), play.state, seats)
-        yield Frame(title, view, int(action))
+        yield Frame(title, view, None if action == RESIGNS else int(action))
         if game.spec.hidden:
             known[current_seat] = seen
         else:  # a spectator sees what chance has added to the move
@@ -92,7 +93,7 @@ def _frames(
     last = game.view_from_seat(play.state, current_seat)
     yield Frame(
         describe_ending(game, last, None, [f"{seat}," for seat in seats]),
-        BoardView(game, last, None, known[current_seat], reveal=True),
+        BoardView(game, last, since=known[current_seat], reveal=True),
     )
 
 
@@ -101,7 +102,7 @@ def _describe_move(
 ) -> str:
     seat = int(before.current_seat[0])
     who = f", {seats[seat]}" if len(seats) > 1 else ""
-    name = game.action_to_string(before, 0, action)
+    name = move_name(game, before, 0, action)
     gain = float(after.score[0, seat] - before.score[0, seat])
     scored = f", scores {gain:g}" if gain and game.spec.goal != "outcome" else ""
     return f"turn {int(before.turn[0]) + 1}{who}: {name}{scored}"

@@ -175,6 +175,7 @@ class MatchConfig(ReportedConfig, PlayerConfig, RunConfig):
 class EvalConfig(MatchConfig):
     games: str | int = key(1, of=("auto", "all"), help="all: every layout; auto: all if up to 5000")
     batch: int = key(1, MAX_BATCH, help="games played in parallel")
+    opening_turns: int = key(0, 10_000, help="random turns at the start of each game")
     where: str | None = key(help=CHOOSE_HELP)
     record: str | None = key(is_path=True, help="file to append the games to")
     solve_seconds: float = key(0, 1e6, help="time limit of the optimum or best response; 0: skip")
@@ -244,24 +245,27 @@ class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
 class ArenaConfig(ReportedConfig, RunConfig):
     players: list[str] = key(is_word=True, help="runs and players, as in RUN+mcts: words without =")
     game: OptionConfig | None = group("game to play")
+    player: OptionConfig | None = group("one more player, as in player=program, with its keys")
     search: OptionConfig | None = group("search before each move")
     games: int = key(1, 10**9, help="games per pair; in a one-player game, per player")
+    opening_turns: int = key(0, 10_000, help="random turns at the start of each game")
     where: str | None = key(help=CHOOSE_HELP)
 
 
 class ReportConfig(FormatConfig):
     runs: list[str] = key(is_word=True, help="runs, sweeps, folders of them: the words without =")
-    by: str = key(of=("config", "run"), help="one row per config (seeds pooled) or per run")
+    by: str = key(help="row for each config (seeds pooled), run, or value of this setting")
     where: str | None = key(help=WHERE_HELP)
     sort: str = key(help="best, or a column; sort=-turns: descending")
     top: int | None = key(1, 10**6, help="first rows of each game; null: all")
     columns: list[str] = key(help="columns to show, or all; []: the most important")
     curves: str | None = key(is_path=True, help="PNG, SVG or PDF file for the learning curves")
+    effects: str | None = key(is_path=True, help="figure of what each varied setting changes")
     metric: list[str] = key(help="metrics of curves=, one panel each; []: the best_by metric")
     window: int | None = key(1, 10**9, help="draw means over this many games; null: as logged")
     x: str = key(of=("games", "moves", "updates", "seconds"), help="x axis of curves=")
     aggregate: str = key(of=("mean", "iqm"), help="statistic over seeds that each curve shows")
-    band: str = key(of=("ci", "sd", "minmax", "none"), help="band around curves of several seeds")
+    band: str = key(of=("ci", "minmax", "none"), help="band around curves of several seeds")
     references: bool = key(help="random play and the optimum as dashed lines in curves=")
     width: str | float = key(1, 40, of=("column", "page"), help="inches; column: 3.25, page: 6.75")
     style: str = key(of=("color", "gray"), help="colors of a figure")

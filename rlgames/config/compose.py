@@ -33,11 +33,7 @@ from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
 from rlgames.config.conf import command_file, conf_dir, not_yaml
 from rlgames.config.hints import unknown_option
 from rlgames.config.hydra_version import VERSION_BASE
-from rlgames.config.plugins import import_plugins
-from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import groups_of, key_fields, kind_of, members
-from rlgames.config.typed import command_of, typed
-from rlgames.config.words import (
+from rlgames.config.overrides import (
     OF_SWEEPS,
     SWEEP,
     Flags,
@@ -49,6 +45,10 @@ from rlgames.config.words import (
     typed_groups,
     unknown_word,
 )
+from rlgames.config.plugins import import_plugins
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import groups_of, key_fields, kind_of, members
+from rlgames.config.typed import command_of, typed
 from rlgames.core.errors import ConfigError
 from rlgames.core.status import STATUS
 from rlgames.core.untrusted import sanitized
@@ -273,7 +273,7 @@ def _is_text(schema: type, name: str, value: str, is_sweep: bool) -> bool:
         return True
     field = key_fields(schema).get(name)
     if field is None:
-        is_text = name.endswith(".path")
+        is_text = name.endswith((".path", ".command"))
     else:
         is_text = str in members(kind_of(schema, name)) and not field.metadata["of"]
     return is_text and not (is_sweep and SWEEP.search(value))

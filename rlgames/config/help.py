@@ -14,9 +14,9 @@ from typing import Any
 
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.conf import about, command_file, option_names
+from rlgames.config.overrides import typed_groups
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, as_typed, key_fields
-from rlgames.config.words import typed_groups
 from rlgames.core.text import help_width
 
 INDENT = 25
@@ -39,9 +39,10 @@ def command_help(command: str, title: str, words: Sequence[str], folders: Sequen
             lines += row(f"  {key}={','.join(chosen.get(key, ())) or 'null'}", group.help)
             options = REGISTRY.get(group.folder, {})
             hidden = [each for each in options if options[each].training_only]
-            shown = [
-                each for each in names[group.folder] if group.is_training or each not in hidden
-            ]
+            hidden = [] if group.is_training else hidden
+            if command in ("train", "resume"):
+                hidden += [each for each in options if options[each].runs_code]
+            shown = [each for each in names[group.folder] if each not in hidden]
             lines += row("", ", ".join(shown))
         if words:
             lines += ["", "keys of these options"]

@@ -15,9 +15,9 @@ from pkgutil import resolve_name
 from typing import Any
 
 from rlgames.config.commands import TrainConfig
+from rlgames.config.overrides import parse_word
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import WORDS, Option, OptionConfig, key, make_schema, names_of
-from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError, nearest, own_place
 
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)

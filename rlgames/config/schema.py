@@ -81,6 +81,7 @@ class Schema:
     """
 
     def __init_subclass__(cls) -> None:
+        cls.__doc__ = cls.__doc__ or cls.__name__  # or dataclass writes one
         dataclass(init=False, repr=False, eq=False)(cls)
 
     def __init__(self, **values: Any) -> None:
@@ -106,7 +107,9 @@ def make_schema(
     """A schema of the keys of another one and these, each with its type and field."""
     types = {key: kind for key, (kind, _) in keys.items()}
     fields = {key: item for key, (_, item) in keys.items()}
-    return type(name, (base,), {"__annotations__": types, "__doc__": doc} | fields)
+    made = type(name, (base,), {"__annotations__": types} | fields)
+    made.__doc__ = doc
+    return made
 
 
 class OptionConfig(Schema):
@@ -127,6 +130,8 @@ class Option:
         gym_id: the game's name among Gymnasium's environments.
         values: the values of a plugin's keys; None for an option with a file.
         training_only: only a training knows this player.
+        runs_code: this player runs what its keys name, so no training has it: the config of a run
+            may be a stranger's.
         is_quick: this player moves at once, so that a training may measure random play against it
             before its first game.
         extra: the package that this option needs, which the extra of the same name installs.
@@ -138,6 +143,7 @@ class Option:
     gym_id: str | None = None
     values: Mapping[str, Any] | None = None
     training_only: bool = False
+    runs_code: bool = False
     is_quick: bool = False
     extra: str | None = None
     viewer: tuple[str, ...] = ()

@@ -25,6 +25,7 @@ from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
     Group,
+    OptionConfig,
     arguments,
     as_typed,
     groups_of,
@@ -63,12 +64,28 @@ def typed(schema: type[C], values: Mapping[str, Any], prefix: str = "") -> C:
             known = [prefix + each for each in names_of(schema) if each != "name"]
             raise unknown_key(prefix + sanitized(name, MAX_VALUE_LENGTH), known)
     checked = {name: _group(name, each, values.get(name)) for name, each in groups.items()}
+    if schema is TrainConfig:
+        _check_runs_no_code(checked, groups)
     for name in keys:
         if values.get(name, MISSING) == MISSING:
             kind = "PATH" if keys[name].metadata.get("is_path") else "VALUE"
             raise ConfigError(f"{prefix}{name} has no value", f"add {prefix}{name}={kind}")
         checked[name] = checked_value(schema, name, values[name], prefix)
     return schema(**checked)
+
+
+def _check_runs_no_code(options: Mapping[str, Any], groups: Mapping[str, Group]) -> None:
+    """Raises ConfigError for an option that runs what its keys name: the config of a training is
+    stored, and may be a stranger's."""
+    for name, option in options.items():
+        if (
+            isinstance(option, OptionConfig)
+            and REGISTRY[groups[name].folder][option.name].runs_code
+        ):
+            raise ConfigError(
+                f"{name}={option.name} is not for a training, whose config starts no program",
+                "use it in eval, arena, analyze, play or watch",
+            )
 
 
 def _group(name: str, group: Group, node: Any) -> Any:

@@ -46,6 +46,9 @@ def exit_on_interrupted_import(report: Callable[[], object]) -> Iterator[None]:
             signal.signal(signal.SIGINT, usual)
 
 
+BEFORE_FORCED_EXIT: list[Callable[[], object]] = []
+"""Called before the process ends without Python's cleanup."""
+
 PATIENCE_SECONDS = 1.0
 """A command that takes longer to stop says so after the first Ctrl-C, and is ended after the
 second."""
@@ -80,6 +83,13 @@ def exit_without_cleanup(code: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
+    end_at_once(code)
+
+
+def end_at_once(code: int) -> NoReturn:
+    """End the process after what has to be done before."""
+    for clean_up in BEFORE_FORCED_EXIT:
+        clean_up()
     os._exit(code)
 
 
@@ -99,7 +109,7 @@ def _watch_interrupts(
         elif count > 1:
             time.sleep(PATIENCE_SECONDS)
             report("ended by a second Ctrl-C")
-            os._exit(128 + signal.SIGINT)
+            end_at_once(128 + signal.SIGINT)
     reader.close()
 
 

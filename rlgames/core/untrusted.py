@@ -81,3 +81,9 @@ def finite_or_none(value: Any) -> float | None:
         return checked_float(value, -MAX_NUMBER, MAX_NUMBER)
     except ValueError:
         return None
+
+
+def finite_numbers(values: dict[str, Any]) -> dict[str, float]:
+    """Those values that are finite numbers."""
+    numbers = {name: finite_or_none(value) for name, value in values.items()}
+    return {name: number for name, number in numbers.items() if number is not None}

@@ -56,6 +56,9 @@ MARKERS_PER_LINE = 8
 DASHES = ((4, 2), (1, 2), (6, 2, 1, 2))
 """Of the references."""
 
+MAX_TICK_LENGTH = 24
+"""Longer texts at an axis are turned, all of them together."""
+
 NARROW_WIDTH, LEGEND_LINE_HEIGHT = 4.0, 0.17
 """Inches. Narrower panels are taller in proportion."""
 
@@ -106,13 +109,18 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. references: levels that are drawn as dashed lines, by their names."""
+    """One pair of axes.
+
+    references: levels that are drawn as dashed lines, by their names. ticks: the texts at x = 0, 1,
+    and so on; the lines are then points with their intervals.
+    """
 
     title: str
     x_label: str
     y_label: str
     lines: Sequence[Line]
     references: Mapping[str, float] = field(default_factory=dict)
+    ticks: Sequence[str] = ()
 
 
 def check_figure(key: str, path: Path) -> None:
@@ -149,19 +157,20 @@ def draw_panels(
     ratio = 0.68 if across < NARROW_WIDTH else 0.5 if len(panels) == 1 else 0.36
     with styles.context(SETTINGS, after_reset=True):  # whatever a user's own matplotlibrc says
         figure = Figure(figsize=(width, len(panels) * across * ratio))
-        axes = figure.subplots(len(panels), columns, squeeze=False, sharex="col")
+        shared: Any = {"sharey": "row"} if every[0].ticks else {"sharex": "col"}
+        axes = figure.subplots(len(panels), columns, squeeze=False, **shared)
         handles: dict[str, Any] = {}
         for panel, place in zip(every, axes.flat, strict=True):
             _draw(place, panel, looks, COLORS[style], references)
             shown, names = place.get_legend_handles_labels()
             handles = dict(zip(names, shown, strict=True)) | handles
-        for place in axes[:-1].flat:
-            place.set_xlabel("")
+        for place in axes[:, 1:].flat if every[0].ticks else axes[:-1].flat:
+            place.set(**{"ylabel" if every[0].ticks else "xlabel": ""})
         names = [name for name in [*_by_final_value(every), *references] if name]
         if len(names) > 1 or note:
             fit = int(width * 15 / (max(map(len, names), default=1) + 6))
             num_columns = max(1, min(fit, len(names), 4))
-            num_lines = -(-len(names) // num_columns) + bool(note)
+            num_lines = -(-len(names) // num_columns) + len(note.splitlines())
             figure.set_figheight(figure.get_figheight() + LEGEND_LINE_HEIGHT * num_lines)
             figure.legend(
                 [handles[name] for name in names],
@@ -193,6 +202,16 @@ def _draw(
     """looks: the number of each label, which gives its color and its marker."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label, title=panel.title)
+    if panel.ticks:
+        for line in panel.lines:
+            ends = None if line.band is None else np.abs(np.subtract(line.band, line.y))
+            axes.errorbar(line.x, line.y, ends, fmt="o", capsize=2, color=colors[0])
+        axes.set_xticks(range(len(panel.ticks)), panel.ticks)
+        axes.set_xlim(-0.5, len(panel.ticks) - 0.5)
+        if sum(map(len, panel.ticks)) > MAX_TICK_LENGTH:
+            axes.tick_params("x", labelrotation=30)
+        return
     for line in panel.lines:
         number = looks[line.label]
         color, marker = colors[number % len(colors)], MARKERS[number % len(MARKERS)]
@@ -207,7 +226,6 @@ def _draw(
     for name, level in panel.references.items():
         dashes = (0, DASHES[references.index(name) % len(DASHES)])
         axes.axhline(level, color="#555555", linewidth=1.0, linestyle=dashes, label=name, zorder=1)
-    axes.set(xlabel=panel.x_label, ylabel=panel.y_label, title=panel.title)
     axes.set_ylim(*_range_of_means(panel))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     if max(float(line.x.max()) for line in panel.lines) >= 1000:

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlgames.core.text import short_number
 from rlgames.drawing import mark_styles
 from rlgames.drawing.cells import CHOSEN, DIRECTIONS, FAINT, INK, STONES, arrow, shade
 from rlgames.drawing.images import text_width
 from rlgames.drawing.scene import Cell, Item, Label, Path, Scene, hexagon
-from rlgames.games.board import Board, BoardFormat
+from rlgames.games.board_text import Board, BoardFormat
 from rlgames.games.game import Game, State
 from rlgames.games.notation import render
 
@@ -55,6 +56,20 @@ class ActionOverlay:
     weights: NDArray[np.float64]
     labels: Sequence[str]
     is_distribution: bool
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.float64], are_values: bool) -> ActionOverlay:
+        """Of probabilities, in percent, or of values, as they are: the best one in the darkest
+        color.
+
+        numbers: float64 [A], values are -inf for illegal actions.
+        """
+        if not are_values:
+            return cls(numbers, [*map(format_percent, numbers)], is_distribution=True)
+        known = numbers[np.isfinite(numbers)]
+        low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+        weights = ((numbers - low) / max(high - low, 1e-9)).clip(0, 1)
+        return cls(weights, [*map(short_number, numbers.tolist())], is_distribution=False)
 
 
 def position_scene(

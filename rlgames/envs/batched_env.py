@@ -13,8 +13,8 @@ from rlgames.build.players import build_player
 from rlgames.build.policies import make_reward
 from rlgames.config.commands import EnvConfig
 from rlgames.config.compose import load_config
+from rlgames.config.overrides import words_of
 from rlgames.config.registry import make
-from rlgames.config.words import words_of
 from rlgames.core.errors import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player, Random
@@ -61,7 +61,7 @@ class BatchedEnv:
             )
         self.opponent: Player = Random(self.game)
         if cfg.opponent is not None:
-            self.opponent = build_player(cfg.opponent, self.game, cfg.game, in_training=True)
+            self.opponent = build_player(cfg.opponent, self.game, cfg.game)
         self.rngs = [torch.Generator()]
         """The streams of chance: one for all games, or one for each."""
         self.state: State = self.game.initial(num_games, self.rngs[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,9 +40,10 @@ class Move:
 class Advice:
     """What a player and a solver say about a position; None for what is unknown.
 
-    likely: float64 [A], the probabilities of the player's actions. value: the return that it
-    expects, in units of its reward. exact: the exact values. limit: on what was searched for them,
-    in words; empty if nothing was. moves: the likeliest first.
+    likely: float64 [A], the probabilities of the player's actions, unless values decide. value: the
+    return that it expects, in units of its reward. exact: the exact values. limit: on what was
+    searched for them, in words; empty if nothing was. moves: the likeliest or those of the highest
+    scores first.
     """
 
     likely: Tensor | None
@@ -79,6 +80,9 @@ def advise(
             exact = solver.solve(state, solve_seconds)[0]
             has_clock = solve_seconds < math.inf
             limit = f"{solve_seconds:g} s" if has_clock else f"{solver.max_positions:,} positions"
+    # These probabilities are of a softmax over values, which nobody learned.
+    is_by_value = scores is not None and isinstance(player, Agent) and player.sampling.is_softmax
+    likely = None if is_by_value else likely
     moves = [
         Move(
             action=words,
@@ -91,10 +95,10 @@ def advise(
     ]
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
 
-    def order(move: Move) -> tuple[float, float, float]:
+    def order(move: Move) -> tuple[float, float, float, float]:
         """The likeliest first, of equals the best; early wins and late losses."""
-        value = move.exact or 0.0
-        return -(move.probability or 0.0), -sign * value, value * (move.plies or 0)
+        value, score = move.exact or 0.0, move.score or 0.0
+        return -(move.probability or 0.0), -score, -sign * value, value * (move.plies or 0)
 
     expected = None if value is None else float(value)
     return Advice(likely, expected, exact, limit, sorted(moves, key=order))
@@ -103,6 +107,28 @@ def advise(
 def probabilities(player: Player, state: State) -> Tensor | None:
     """Float64 [A]: what the player is likely to do at a live public position, if it tells."""
     return player.probabilities(state)[0].cpu() if isinstance(player, HasProbabilities) else None
+
+
+class Opinion(NamedTuple):
+    """What a player thinks of the actions in a position: float64 [A], None if it does not tell.
+
+    are_values: it learned values, and they decide: -inf for illegal actions; else probabilities.
+    """
+
+    numbers: Tensor | None
+    are_values: bool
+
+
+@torch.no_grad()
+def opinion(player: Player | None, state: State) -> Opinion:
+    """A player's opinion of a live public position: of an agent that learned values its values,
+    because its probabilities are those of its sampling."""
+    if isinstance(player, Agent) and not player.policy.scores_are_logits:
+        _, values = expected_returns(player.game, player.policy, state)
+        assert values is not None
+        legal = player.game.legal_action_mask(state)
+        return Opinion(mask_illegal(values, legal)[0].cpu().double(), are_values=True)
+    return Opinion(None if player is None else probabilities(player, state), are_values=False)
 
 
 def unit_of(game: Game[Any]) -> str:

@@ -19,7 +19,7 @@ from rlgames.core.rows import Rows
 from rlgames.evaluation.estimates import Estimate, Floats, mean_interval
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.evaluation.positions import Positions
-from rlgames.games.game import Game, State
+from rlgames.games.game import RESIGNS, Game, State
 from rlgames.players.player import Player
 
 if TYPE_CHECKING:
@@ -89,11 +89,12 @@ def played_moves(
     evaluation = evaluate(game, player, settings, rng, opponent, records=True)
     assert evaluation.trajectories is not None
     own = evaluation.trajectories.by_player(0).to("cpu")
-    state, number = own.state, own.game
+    made = own.action != RESIGNS
+    state, number, action = own.state[made], own.game[made], own.action[made]
     phase = len(PHASES) * state.turn // evaluation.state.turn.cpu()[number].clamp(min=1)
     group = phase.clamp(max=len(PHASES) - 1)
-    unknown = torch.full((len(own), 1), torch.nan, dtype=torch.float64)
-    return Moves(state, own.action, state.turn + 1, number, group, unknown), evaluation
+    unknown = torch.full((len(action), 1), torch.nan, dtype=torch.float64)
+    return Moves(state, action, state.turn + 1, number, group, unknown), evaluation
 
 
 def with_values(moves: Moves, game: Game[Any], solver: Solver[Any, Any]) -> Moves:

@@ -56,8 +56,9 @@ def moving_mean(curve: Curve, window: int) -> Curve:
 
 def over_seeds(
     games: Sequence[Sequence[Curve]], aggregate: str, band: str, is_shared: bool = False
-) -> tuple[Floats, Floats, tuple[Floats, Floats] | None]:
-    """The aggregate, [N], at each place where a seed has a point, and its band, None for one seed.
+) -> tuple[Floats, Floats, tuple[Floats, Floats] | None, list[int]]:
+    """The aggregate, [N], at each place where a seed has a point, its band, None for one seed, and
+    how many curves count at each place.
 
     games: for each game the curve of each seed, which is straight between its points. A seed counts
     only within its range of x, give or take MARGIN. is_shared: only places that all seeds have
@@ -72,11 +73,27 @@ def over_seeds(
     x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), MAX_PLACES)).round().astype(int))]
     values = [np.array([_at(x, curve, margin) for curve in curves]) for curves in games]
     middle, low, high = np.empty((3, len(x)))
+    counts = list[int]()
     for place in range(len(x)):
         scores = [game[~np.isnan(game[:, place]), place] for game in values]
         middle[place], low[place], high[place] = _with_band(scores, aggregate, band)
+        counts.append(sum(map(len, scores)))
     has_band = band != "none" and any(len(curves) > 1 for curves in games)
-    return x, middle, (low, high) if has_band else None
+    return x, middle, (low, high) if has_band else None, counts
+
+
+def seeds_in_words(num_seeds: int, x: Floats, counts: Sequence[int], unit: str) -> str:
+    """How many seeds a curve is of, and from where on it is of fewer: "5 seeds, 4 from 1,200 games
+    on". counts: at each x; of more than two lower numbers, the first and the last are said."""
+    text, known = f"{num_seeds} seed{'s' * (num_seeds != 1)}", num_seeds
+    changes = list[str]()
+    for place, count in enumerate(counts):
+        if count != known:
+            where = f" from {x[place]:,.0f} {unit} on" if place else " with values"
+            changes.append(f"{count}{where}")
+        known = count
+    shown = changes if len(changes) <= 2 else [changes[0], changes[-1]]
+    return ", ".join([text, *shown])
 
 
 def _at(x: Floats, curve: Curve, margin: float) -> Floats:
@@ -91,9 +108,6 @@ def _with_band(scores: Scores, aggregate: str, band: str) -> tuple[float, float,
     value = float(STATISTICS[aggregate](pooled))
     if band == "minmax":
         return value, float(pooled.min()), float(pooled.max())
-    if band == "sd":
-        spread = float(pooled.std(ddof=1)) if len(pooled) > 1 else 0.0
-        return value, value - spread, value + spread
     if band == "none":
         return value, value, value
     estimate = Estimate.of_seeds(scores, aggregate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from rlgames.games.notation import parse, render
 
 MAX_BOARD_LENGTH = 1 << 16
 """The largest number of characters in a board."""
+
+COUNTS = re.compile(r"\s*score (\d{1,9}), turn (\d{1,9})\s*[/\n]")
+"""What position_line puts in front of a board."""
 
 RESULTS = {"+": 1, "=": 0, "-": -1, ".": -2}
 """What an action leads to for the player to move, by its mark; the last one is illegal."""
@@ -33,12 +36,31 @@ def parse_position(game: Game[State], text: str | None) -> State:
         return start
     if len(text) > MAX_BOARD_LENGTH:
         raise ConfigError("state= is too long for a board")
+    counts = COUNTS.match(text) if _has_counts(game) else None
+    text = text[counts.end() :] if counts else text
     try:
-        return parse(game, text if "\n" in text.strip() else _in_lines(text))
+        state = parse(game, text if "\n" in text.strip() else _in_lines(text))
+        if counts is None:
+            return state
+        score, turn = (torch.tensor([int(count)]) for count in counts.groups())
+        return replace(state, score=score[None].to(state.score), turn=turn.to(state.turn))
     except ValueError as error:
         why = sanitized(error)
     example = " / ".join(position_rows(game, start))
     raise ConfigError(f"state= is not a position: {why}", f"as in: state='{example}'")
+
+
+def position_line(game: Game[State], state: State) -> str:
+    """A position [1] in one line, as parse_position reads it; the score of a one-player game, which
+    its board does not show, comes first."""
+    lines = [line.strip() for line in render(game, state, 0).splitlines()]
+    if _has_counts(game):
+        lines.insert(0, f"score {float(state.score[0, 0]):.0f}, turn {int(state.turn[0])}")
+    return " / ".join(lines)
+
+
+def _has_counts(game: Game[State]) -> bool:
+    return game.spec.goal == "score" and game.spec.seats == 1
 
 
 def _in_lines(text: str) -> str:

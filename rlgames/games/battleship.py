@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games import board as games_board
+from rlgames.games import board_text
 from rlgames.games.capabilities import (
     Capability,
     ExactKey,
@@ -310,21 +310,21 @@ class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWo
 
     def boards(
         self, state: BattleshipState, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
+    ) -> list[board_text.Board]:
         shot, hit, aimed = (field[row].tolist() for field in (state.shot, state.hit, state.aimed))
         ships = (state.ships[row] > 0).tolist() if reveal else [False] * self.num_cells
         marks = [
             "x" if h else "o" if s else "+" if a else "#" if ship else "."
             for s, h, a, ship in zip(shot, hit, aimed, ships, strict=True)
         ]
-        return [games_board.split(marks, self.columns)]
+        return [board_text.split(marks, self.columns)]
 
     def action_cells(self, state: BattleshipState, row: int) -> Tensor:
         return self.salvos.cells & ~state.shot[row]
 
     @cached_property
-    def board_format(self) -> games_board.BoardFormat:
-        return games_board.BoardFormat(1, self.columns) if self.rows == 1 else super().board_format
+    def board_format(self) -> board_text.BoardFormat:
+        return board_text.BoardFormat(1, self.columns) if self.rows == 1 else super().board_format
 
     def _events(self) -> dict[str, list[str]]:
         """The lines of the history: by name, what can happen in a turn."""
@@ -363,7 +363,7 @@ class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWo
 
     def _parse_marks(self, text: str) -> list[str]:
         """The marks of the cells. Raises ValueError if no game can have as many of each."""
-        (marks,) = games_board.read(text, self.board_format, ".ox+")
+        (marks,) = board_text.read(text, self.board_format, ".ox+")
         hits, aimed = marks.count("x"), marks.count("+")
         shots = hits + marks.count("o")
         if hits > self.ship_cells:

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games import board
-from rlgames.games.board import Board
+from rlgames.games import board_text
+from rlgames.games.board_text import Board
 from rlgames.games.capabilities import Capability, CellBoard, ExactKey, InvertibleKey
 from rlgames.games.game import NOTHING, Game, endless
 from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
@@ -303,7 +303,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
                     valid = f"{', '.join(self._captions[:-1])} or {GAME_OVER}"
                     raise ValueError(f"the first line is {caption.strip()!r}, not {valid}")
                 seat = self._captions.index(caption.strip())
-            stones = [*map(marks.index, board.read(drawing, self.board_format, marks)[0])]
+            stones = [*map(marks.index, board_text.read(drawing, self.board_format, marks)[0])]
             if not self.shows_mover:
                 first, second = stones.count(1), stones.count(2)
                 if first - second not in (0, self.stones_per_move):

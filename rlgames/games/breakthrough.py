@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games import board as games_board
+from rlgames.games import board_text
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import Symmetric
 from rlgames.games.game import Spec
@@ -228,8 +228,8 @@ class Breakthrough(BoardGame, Symmetric):
     # Text
 
     @cached_property
-    def board_format(self) -> games_board.BoardFormat:
-        labels = games_board.lettered_format(self.rows, self.columns)
+    def board_format(self) -> board_text.BoardFormat:
+        labels = board_text.lettered_format(self.rows, self.columns)
         letters = [letter.lower() for letter in labels.above]
         return replace(labels, left=labels.left[::-1], above=[], below=letters)
 

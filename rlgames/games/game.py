@@ -15,8 +15,8 @@ from torch import Tensor
 
 from rlgames.core.devices import float64_on
 from rlgames.core.errors import ConfigError
-from rlgames.games import board
-from rlgames.games.board import Board, BoardFormat
+from rlgames.games import board_text
+from rlgames.games.board_text import Board, BoardFormat
 from rlgames.games.state import HIDDEN, Spec, State, Tables, Wants
 
 __all__ = ["HIDDEN", "Game", "Spec", "State"]
@@ -24,6 +24,9 @@ __all__ = ["HIDDEN", "Game", "Spec", "State"]
 S = TypeVar("S", bound=State)
 
 NOTHING = Wants()
+
+RESIGNS = -1
+"""As an action: the seat to move gives up the game. No rules know it; see rollouts/play.py."""
 
 PRESENTATION_KEYS = ("encoding", "target")
 """Keys of a game that do not change its rules."""
@@ -177,7 +180,7 @@ class Game(Tables, ABC, Generic[S]):
     def board_format(self) -> BoardFormat:
         """How the boards and the names of their cells are written."""
         _, rows, columns = self.spec.observation
-        return board.lettered_format(rows, columns)
+        return board_text.lettered_format(rows, columns)
 
     def caption(self, state: S, row: int) -> str:
         """A line about a position that its boards do not show; "" without any."""
@@ -186,6 +189,10 @@ class Game(Tables, ABC, Generic[S]):
     def history(self, state: S, row: int) -> str:
         """Lines about earlier turns that are public and not on the boards; "" without any."""
         return ""
+
+    def winning_cells(self, state: S, row: int) -> list[int]:
+        """The cells of the first board that won a game, such as a line; [] if none are special."""
+        return []
 
     def action_cells(self, state: S, row: int) -> Tensor | None:
         """Bool [A, N]: the cells of the first board that each action takes or shoots at; None where

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from rlgames.core.devices import to_float64
-from rlgames.games import board as games_board
+from rlgames.games import board_text
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import Capability, Chance, ExactKey, Symmetric
 from rlgames.games.game import Game, Spec
@@ -338,7 +338,8 @@ class Game2048(BoardGame, Chance, Symmetric):
     ) -> None:
         rows, cells = board, board * columns
         if cells < 3:
-            raise ValueError(f"no tile can slide on a board of {rows}x{columns}; use board=2")
+            why = "may be over before the first move; use 3 cells or more"
+            raise ValueError(f"a game on a board of {rows}x{columns} {why}")
         if max(rows, columns) > MAX_LENGTH:
             raise ValueError(f"a board of {rows}x{columns} is larger than 8x8")
         if target < 4 or target & (target - 1):
@@ -464,17 +465,17 @@ class Game2048(BoardGame, Chance, Symmetric):
     def action_symmetries(self) -> Tensor:
         return direction_symmetries(self.rows, self.columns)
 
-    def boards(self, state: BoardState, row: int, reveal: bool = False) -> list[games_board.Board]:
+    def boards(self, state: BoardState, row: int, reveal: bool = False) -> list[board_text.Board]:
         cells = self.cells(state[row : row + 1])[0].tolist()
         return [[[MARKS[exponent] for exponent in line] for line in cells]]
 
     @cached_property
-    def board_format(self) -> games_board.BoardFormat:
-        return games_board.BoardFormat(self.rows, self.columns, width=4)
+    def board_format(self) -> board_text.BoardFormat:
+        return board_text.BoardFormat(self.rows, self.columns, width=4)
 
     def parse_all(self, texts: Sequence[str]) -> BoardState:
         possible = MARKS[: min(self.num_cells + 2, int(self.rules.largest) + 1)]
-        boards = [games_board.read(text, self.board_format, possible)[0] for text in texts]
+        boards = [board_text.read(text, self.board_format, possible)[0] for text in texts]
         exponents = torch.tensor([[*map(MARKS.index, marks)] for marks in boards])
         return self.from_exponents(exponents)
 

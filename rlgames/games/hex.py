@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from rlgames.core.bits import pack_bits
-from rlgames.games import board as games_board
+from rlgames.games import board_text
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import Symmetric
 from rlgames.games.game import Spec
@@ -268,13 +268,30 @@ class Hex(BoardGame, Symmetric):
 
     # Text
 
+    def winning_cells(self, state: BoardState, row: int) -> list[int]:
+        cells = self.cells(state[row : row + 1])[0]
+        for owner, seen in ((1, cells), (2, cells.T)):  # each as its seat sees them
+            chain = {(r, c) for r, c in (seen == owner).nonzero().tolist()}
+            for edge in (0, len(cells) - 1):  # what is linked to one edge, and of it to the other
+                stones, new = chain, {stone for stone in chain if stone[0] == edge}
+                chain = set()
+                while new:
+                    r, c = new.pop()
+                    chain.add((r, c))
+                    near = {(r, c - 1), (r, c + 1), (r - 1, c), (r + 1, c)}
+                    new |= ((near | {(r - 1, c + 1), (r + 1, c - 1)}) & stones) - chain
+            if chain:
+                numbers = torch.arange(self.num_cells).reshape(len(cells), -1)
+                return sorted(int((numbers if owner == 1 else numbers.T)[at]) for at in chain)
+        return []
+
     @property
     def how_to_play(self) -> str:
         swap = "; swap takes over X's first stone, mirrored" if self.swap else ""
         return f"X connects top and bottom, O left and right{swap}"
 
     @cached_property
-    def board_format(self) -> games_board.BoardFormat:
+    def board_format(self) -> board_text.BoardFormat:
         return replace(super().board_format, is_slanted=True)
 
     def parse_all(self, texts: Sequence[str]) -> BoardState:

@@ -21,6 +21,7 @@ always 0, keep lines from running over the edge. A board of 2 rows and 3 columns
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,7 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games import board as games_board
+from rlgames.games import board_text
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import Capability, MoverCells, Symmetric
 from rlgames.games.game import Spec
@@ -230,18 +231,23 @@ def make_rules(rows: int, columns: int, line: int, gravity: bool) -> LineRules:
     )
 
 
-def lines_through_cells(rows: int, columns: int, line: int) -> Array:
-    """LineRules.lines of boards without gravity."""
-    cells = rows * columns
-    through: list[list[int]] = [[] for _ in range(cells)]
-    for first in range(cells):
+def whole_lines(rows: int, columns: int, line: int) -> Iterator[list[int]]:
+    """The cells of each line of this length."""
+    for first in range(rows * columns):
         for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
             last_row = first // columns + down * (line - 1)
             last_column = first % columns + right * (line - 1)
             if last_row < rows and 0 <= last_column < columns:
-                whole = [first + (down * columns + right) * place for place in range(line)]
-                for cell in whole:
-                    through[cell].append(sum(1 << each for each in whole if each != cell))
+                yield [first + (down * columns + right) * place for place in range(line)]
+
+
+def lines_through_cells(rows: int, columns: int, line: int) -> Array:
+    """LineRules.lines of boards without gravity."""
+    cells = rows * columns
+    through: list[list[int]] = [[] for _ in range(cells)]
+    for whole in whole_lines(rows, columns, line):
+        for cell in whole:
+            through[cell].append(sum(1 << each for each in whole if each != cell))
     most = max(map(len, through))
     sets = [each + [-1] * (most - len(each)) for each in through]
     shifts, word = range(0, cells, 64), (1 << 64) - 1
@@ -360,6 +366,12 @@ class KInARow(BoardGame, MoverCells, Symmetric):
         )
         return f"{self.line} in a row win, across, down or diagonally; {place}"
 
+    def winning_cells(self, state: BoardState, row: int) -> list[int]:
+        owners = self.cells(state[row : row + 1]).flatten().tolist()
+        lines = whole_lines(self.rows, self.columns, self.line)
+        own = [line for line in lines if {owners[cell] for cell in line} in ({1}, {2})]
+        return sorted({cell for line in own for cell in line})
+
     def action_cells(self, state: BoardState, row: int) -> Tensor | None:
         if not self.gravity:
             return super().action_cells(state, row)
@@ -367,11 +379,11 @@ class KInARow(BoardGame, MoverCells, Symmetric):
         return (torch.eye(self.columns).bool()[:, None] & open_cells).flatten(1)
 
     @cached_property
-    def board_format(self) -> games_board.BoardFormat:
+    def board_format(self) -> board_text.BoardFormat:
         if not self.gravity:
             return super().board_format
         numbers = [str(column + 1) for column in range(self.columns)]
-        return games_board.BoardFormat(self.rows, self.columns, below=numbers)
+        return board_text.BoardFormat(self.rows, self.columns, below=numbers)
 
     def check_parsed(self, cells: Tensor, state: BoardState, other: BoardState) -> None:
         if bool(self._has_gap(cells).any()):

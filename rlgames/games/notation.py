@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from rlgames.games import board
-from rlgames.games.game import Game, State
+from rlgames.games import board_text
+from rlgames.games.game import RESIGNS, Game, State
 
 S = TypeVar("S", bound=State)
 
 
 def render(game: Game[S], state: S, row: int, reveal: bool = False) -> str:
     """One position as text: its caption and history, if any, and its boards."""
-    boards = board.draw(game.boards(state, row, reveal), game.board_format)
+    boards = board_text.draw(game.boards(state, row, reveal), game.board_format)
     return "\n".join(filter(None, [game.caption(state, row), game.history(state, row), boards]))
 
 
@@ -32,6 +32,11 @@ def legal_names(game: Game[S], state: S, row: int) -> dict[int, str]:
     """By legal action: its name."""
     legal = game.legal_action_mask(state[row : row + 1])[0].nonzero()[:, 0].tolist()
     return {action: game.action_to_string(state, row, action) for action in legal}
+
+
+def move_name(game: Game[S], state: S, row: int, action: int) -> str:
+    """The name of an action, or that the seat to move resigns."""
+    return "resigns" if action == RESIGNS else game.action_to_string(state, row, action)
 
 
 def takes_columns(game: Game[S], state: S) -> bool:

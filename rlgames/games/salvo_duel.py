@@ -20,7 +20,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from rlgames.games import board as games_board
+from rlgames.games import board_text
 from rlgames.games.fleets.game import FleetGame, FleetState, draw_events, parse_events
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
@@ -228,7 +228,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
 
     def boards(
         self, state: SalvoDuelState, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
+    ) -> list[board_text.Board]:
         """The target board and the own board."""
         seat = int(state.current_seat[row])
         shot, hit = state.shot[row].tolist(), state.hit[row].tolist()
@@ -242,7 +242,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             (LETTERS[ship - 1].upper() if s else LETTERS[ship - 1]) if ship else "o" if s else "."
             for s, ship in zip(shot[1 - seat], own, strict=True)
         ]
-        return [games_board.split(marks, self.columns) for marks in (target_marks, own_marks)]
+        return [board_text.split(marks, self.columns) for marks in (target_marks, own_marks)]
 
     def caption(self, state: SalvoDuelState, row: int) -> str:
         seat, afloat = int(state.current_seat[row]), state.afloat[row].tolist()
@@ -276,7 +276,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         turns, boards = parse_events(rest, self._events())
         letters = LETTERS[: len(self.fleet)]
         own_alphabet = ".o" + letters + letters.upper()
-        target, own = games_board.read(boards, self.board_format, ".ox+", own_alphabet)
+        target, own = board_text.read(boards, self.board_format, ".ox+", own_alphabet)
         ships = [letters.index(mark.lower()) + 1 if mark not in ".o" else 0 for mark in own]
         shot = [[mark in "ox" for mark in target], [mark == "o" or mark.isupper() for mark in own]]
         hit = [[mark == "x" for mark in target], [mark.isupper() for mark in own]]

@@ -22,8 +22,9 @@ from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, ScoreBounds
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import solver_of
 
-MOVE_SECONDS = 0.5
-"""A time that a person hardly notices."""
+MOVE_POSITIONS = 200_000
+"""Searched for a move by default: a time that a person hardly notices, and the same games on every
+machine."""
 
 MAX_RESULTS = 100_000
 """Positions whose search results are kept."""
@@ -140,14 +141,14 @@ def exact_player(
     """The optimal player of a game. Raises ValueError beyond the budget.
 
     move_positions, move_seconds: of AlphaBetaPlayer, on boards with too many positions; without
-    either MOVE_SECONDS. make_stand_in: makes its stand-in.
+    either MOVE_POSITIONS. make_stand_in: makes its stand-in.
     """
     solver = solver_of(game, memory=int(memory_gb * 2**30))
     if solver is None:
         raise ValueError(f"player=exact is out of reach here (no solver supports {game.spec.name})")
     if isinstance(solver, AlphaBetaSolver) and game.spec.max_positions > MAX_POSITIONS:
         if move_positions is None and move_seconds is None:
-            move_seconds = MOVE_SECONDS
+            move_positions = MOVE_POSITIONS
         return AlphaBetaPlayer(solver, move_positions, move_seconds, make_stand_in())
     try:
         solution = solver.solution(seconds)

@@ -22,12 +22,13 @@ from rlgames.sampling import Sampling
 class Decision:
     """Actions for B positions, and what a learner may want to know about them.
 
-    action: int64 [B]. target: float32 [B, A], a target for the policy, from players that search.
-    log_prob: float32 [B], the log-probability of choosing each action, NaN where it is
-    unknown; None where it is for all. value: float32 [B], the expected outcome for the seat to
-    move, -1 to 1, where a player that searches moved at random, so that what follows does not tell
-    it; NaN elsewhere; None where it is everywhere. state_value: float32 [B], the policy's value of
-    the position, if log_prob is the policy's as well; NaN or None elsewhere.
+    action: int64 [B]; RESIGNS only from a player that can. target: float32 [B, A], a target for the
+    policy, from players that search. log_prob: float32 [B], the log-probability of choosing each
+    action, NaN where it is unknown; None where it is for all. value: float32 [B], the expected
+    outcome for the seat to move, -1 to 1, where a player that searches moved at random, so that
+    what follows does not tell it; NaN elsewhere; None where it is everywhere. state_value: float32
+    [B], the policy's value of the position, if log_prob is the policy's as well; NaN or None
+    elsewhere.
     """
 
     action: Tensor
@@ -46,6 +47,15 @@ class Player(ABC):
 
     wants = NOTHING
     """What of its positions it asks the game for."""
+
+    can_resign = False
+    """Whether act may give up a game; choose never does."""
+
+    follows_games = False
+    """Whether it sees every ply of the games that it plays."""
+
+    def follow(self, before: State, action: Tensor, after: State) -> None:  # noqa: B027
+        """See a ply: the public positions before and after it, and the actions, int64 [B]."""
 
     @abstractmethod
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
@@ -127,6 +137,53 @@ class ObservingRandom(Random):
 def random_player(game: Game[Any], observe: bool) -> Random:
     """The player of a config."""
     return ObservingRandom(game) if observe else Random(game)
+
+
+class Around(Player):
+    """A player that does what another one does, until a subclass changes some of it."""
+
+    def __init__(self, player: Player) -> None:
+        self.player, self.wants = player, player.wants
+        self.can_resign, self.follows_games = player.can_resign, player.follows_games
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        return self.player.choose(state, rng)
+
+    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+        return self.player.act(state, rng, progress)
+
+    def follow(self, before: State, action: Tensor, after: State) -> None:
+        self.player.follow(before, action, after)
+
+    def statistics(self) -> dict[str, float]:
+        return self.player.statistics()
+
+    def reset_statistics(self) -> None:
+        self.player.reset_statistics()
+
+
+class RandomOpening(Around):
+    """Plays at random until a number of turns are over, then as another player."""
+
+    def __init__(self, game: Game[Any], player: Player, turns: int) -> None:
+        super().__init__(player)
+        self._random, self._turns = Random(game), turns
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        return self._by_turn(state, lambda player, part: player.choose(part, rng))
+
+    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+        return Decision(self._by_turn(state, lambda player, part: player.act(part, rng).action))
+
+    def _by_turn(self, state: State, choose: Callable[[Player, State], Tensor]) -> Tensor:
+        """Int64 [B]: what is chosen by the player whose turn it is."""
+        action = torch.zeros_like(state.current_seat)
+        is_opening = state.turn < self._turns
+        for player, mask in ((self._random, is_opening), (self.player, ~is_opening)):
+            rows = (mask & ~state.done).nonzero()[:, 0]
+            if len(rows):
+                action[rows] = choose(player, state[rows])
+        return action
 
 
 class Agent(Player):

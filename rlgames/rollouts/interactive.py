@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
-from rlgames.rollouts.play import choose_actions
+from rlgames.rollouts.play import play_ply
 from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories, build_trajectories
 
 
@@ -82,14 +82,14 @@ class InteractiveGame:
     def play_ply(self) -> None:
         """Play the move of the player whose turn it is. Raises what the player raises."""
         before, rng = self.state, self.rng
-        public = self.game.public(before)
         player = self.mover
         index = None
         if len(self.players) > 1:
             index = torch.tensor([player], device=rng.device)
-        decision = choose_actions(self.players, index, public, rng)
-        self._earlier.append((before, rng.get_state()))
-        self.state = self.game.step(before, decision.action, rng)
+        generator = rng.get_state()
+        public, decision, after = play_ply(self.game, self.players, index, before, rng)
+        self._earlier.append((before, generator))
+        self.state = after
         game_index = torch.zeros(1, dtype=torch.int64, device=rng.device)
         record = PlyRecord(public, decision, game_index, index, self.state)
         self.plies.append((player, record))

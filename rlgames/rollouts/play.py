@@ -15,7 +15,8 @@ from torch import Tensor
 
 from rlgames.core.tensor_checks import checked_rows
 from rlgames.core.untrusted import checked_int
-from rlgames.games.game import Game, State, endless
+from rlgames.games.game import NOTHING, RESIGNS, Game, State, endless
+from rlgames.games.state import Wants
 from rlgames.players.player import Decision, Player
 from rlgames.rollouts.trajectories import (
     FinalStates,
@@ -139,12 +140,13 @@ class GamePool:
             if self.ply >= self.last_ply and self.num_started == self.games:
                 raise endless(self.game.spec, num_live)
             num_moves += num_live
-            public, player = self.game.public(self.state), None
+            player = None
             if self.seating is not None:
                 seats = self.seating[self.game_index]
                 player = seats.gather(1, self.state.current_seat[:, None])[:, 0]
-            decision = choose_actions(self.players, player, public, self.rng, progress)
-            self.state = self.game.step(self.state, decision.action, self.rng, self.wants)
+            public, decision, self.state = play_ply(
+                self.game, self.players, player, self.state, self.rng, self.wants, progress
+            )
             before, after = public.without_views(), self.state.without_views()
             on_ply(PlyRecord(before, decision, self.game_index, player, after))
             self.ply += 1
@@ -208,6 +210,46 @@ def true_rows(mask: Tensor) -> Tensor:
     """Int64 [N]: the rows of a mask, bool [B], that are true, ascending."""
     # Numpy takes a third of torch's time.
     return torch.from_numpy(np.flatnonzero(mask.cpu().numpy())).to(mask.device)
+
+
+def play_ply(
+    game: Game[Any],
+    players: Sequence[Player],
+    player: Tensor | None,
+    state: State,
+    rng: torch.Generator,
+    wants: Wants = NOTHING,
+    progress: float = 0.0,
+) -> tuple[State, Decision, State]:
+    """One ply of B games: the public positions before it, the decisions, and the positions after.
+
+    player: as in choose_actions. wants: as in Game.step. progress: see Player.act.
+    """
+    public = game.public(state)
+    decision = choose_actions(players, player, public, rng, progress)
+    action = decision.action
+    gives_up = (action == RESIGNS) & ~state.done if _any(players, "can_resign") else None
+    if gives_up is not None:
+        action = action.where(~gives_up, game.legal_action_mask(state).byte().argmax(1))
+    after = game.step(state, action, rng, wants)
+    if gives_up is not None and len(rows := true_rows(gives_up)):
+        after = after.put(rows, _resigned(after[rows], state.current_seat[rows]))
+    if _any(players, "follows_games"):
+        seen = game.public(after)
+        for each in dict.fromkeys(players):
+            if each.follows_games:
+                each.follow(public, decision.action, seen)
+    return public, decision, after
+
+
+def _any(players: Sequence[Player], name: str) -> bool:
+    return any(getattr(player, name) for player in players)
+
+
+def _resigned(state: State, seat: Tensor) -> State:
+    """The positions as lost by a seat, int64 [B]."""
+    score = torch.ones_like(state.score).scatter(1, seat[:, None], -1.0)
+    return replace(state, done=torch.ones_like(state.done), score=score)
 
 
 def choose_actions(

@@ -22,6 +22,7 @@ from rlgames.core.output_files import check_writable as check_output
 from rlgames.core.untrusted import checked_float, parse_json, sanitized
 from rlgames.games.game import PRESENTATION_KEYS, Game, State
 from rlgames.games.notation import parse, parse_actions, render
+from rlgames.players.player import Player
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 FORMAT = 1
@@ -57,6 +58,12 @@ def check_writable(path: Path, game: Game[Any], rules: dict[str, Any]) -> None:
         parse(cpu_game, render(cpu_game, cpu_game.example_state(), 0))
     except ValueError as error:
         raise BadRecord(f"games of {game.spec.name} with these rules: {error}") from None
+
+
+def check_players(*players: Player | None) -> None:
+    """Raises ConfigError for a player that may give up: a recorded game is played to its end."""
+    if any(player is not None and player.can_resign for player in players):
+        raise ConfigError("record= cannot hold games that a program forfeits", "use on_error=raise")
 
 
 def append(

@@ -393,10 +393,14 @@ def verdict(run: Training) -> str:
     known = {run.metric: run.result.end, "random play": run.random, "optimum": optimum}
     texts = [f"{name} {text(value)}" for name, value in known.items() if value == value]
     words = "nothing found: no rule explains what limits it"
+    if not run.result.values:
+        return "nothing is known yet: it has no evaluation"
     if not run.is_weak:
         words = "nothing is wrong"
     elif still_improves(run):
         words = "no cause is known, and it still improves"
     elif run.gain.end <= run.margin:
         words = "not known: it is not better than random play, and no rule explains why"
+    elif optimum != optimum and not run.exploitability.values:
+        words = "nothing found, and the optimum is not known: it may have reached it"
     return f"{words} ({', '.join(texts)})"

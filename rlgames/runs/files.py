@@ -15,8 +15,8 @@ import yaml
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.conf import key_paths
+from rlgames.config.overrides import parse_word
 from rlgames.config.schema import groups_of
-from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import (
     YAML_LOADER,

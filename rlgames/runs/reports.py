@@ -17,9 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rlgames.config.overrides import parse_word
 from rlgames.config.schema import groups_of, names_of
 from rlgames.config.typed import as_words, command_of, to_plain
-from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.untrusted import MAX_NUMBER, finite_or_none, parse_object, sanitized
 from rlgames.runs import storage
@@ -145,7 +145,7 @@ def default_name(cfg: Any, others: Sequence[str] = ()) -> str:
         is_choice = group in groups_of(type(cfg)) and not key
         if is_choice or group == "checkpoint":
             parts += [] if group in SEATS else [str(word.value)]
-        elif key != "path":
+        elif key not in ("path", "command"):
             parts.append(f"{key or group}-{word.value}")
     return "_".join(re.sub(r"[^\w+-]+", "_", part).strip("_") for part in parts)[:MAX_NAME_LENGTH]
 

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from rlgames.core.metrics import direction, goal_of
-from rlgames.core.untrusted import finite_or_none, parse_object, sanitized
+from rlgames.core.untrusted import finite_numbers, finite_or_none, parse_object, sanitized
 from rlgames.runs import storage
 from rlgames.runs.files import (
     MAX_FILE_BYTES,
@@ -26,16 +26,6 @@ from rlgames.runs.table import Run
 
 MAX_LINES = 2000
 """Of more lines of training games, so many are read."""
-
-METRICS = (
-    *("agreement", "approx_kl", "buffer_size", "clip_fraction", "clipped_boards"),
-    *("distinct_games", "draws", "ent_coef", "entropy", "explained_variance"),
-    *("exploitability", "exploration_rate", "gain", "grad_norm", "gradient_steps", "loss"),
-    *("lr", "moves", "points", "q_max", "q_values", "result", "return_std", "returns"),
-    *("rewarded_games", "samples_per_move", "score", "std_error", "target_entropy"),
-    *("td_error", "turns", "updates"),
-)
-"""The metrics that rules look at."""
 
 NAMES = {
     **{"returns": "train/return", "updates": "time/updates", "moves": "time/moves"},
@@ -98,7 +88,7 @@ class Training:
         if run.damage:
             raise DamagedRun(run.damage)
         early = read_run(directory).get("references")
-        references = (_numbers(early) if isinstance(early, dict) else {}) | run.results
+        references = (finite_numbers(early) if isinstance(early, dict) else {}) | run.results
         failure = _failure(directory) if run.status == "failed" else ""
         return cls(run, _read_lines(directory), references, failure)
 
@@ -106,7 +96,7 @@ class Training:
         """A metric of training or, by NAMES, another one; result and std_error: the metric of the
         game in each evaluation, and its standard error; gain: by how much the result is better than
         random play."""
-        if name not in METRICS:
+        if name.startswith("_"):
             raise AttributeError(name)
         full = NAMES.get(name, f"train/{name}").format(self.metric)
         values = [line[full] for line in self.lines if full in line]
@@ -175,12 +165,6 @@ class Training:
         return not abs(self.result.end - optimum) <= 0.05 * abs(optimum)
 
 
-def _numbers(values: dict[str, Any]) -> dict[str, float]:
-    """Those that are finite numbers."""
-    numbers = {name: finite_or_none(value) for name, value in values.items()}
-    return {name: number for name, number in numbers.items() if number is not None}
-
-
 def _read_lines(directory: Path) -> list[dict[str, float]]:
     """The lines of metrics.jsonl without damaged ones: all evaluations, and of many others some."""
     with damage_in("metrics.jsonl"):
@@ -190,7 +174,7 @@ def _read_lines(directory: Path) -> list[dict[str, float]]:
     for number, line in enumerate(every):
         if b'"eval/' in line or number % step == 0:
             with suppress(ValueError):
-                lines.append(_numbers(parse_object(line)))
+                lines.append(finite_numbers(parse_object(line)))
     return lines
 
 

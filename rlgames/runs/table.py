@@ -14,18 +14,18 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.core.metrics import Rank, direction, gap_to_optimum, goal_of
-from rlgames.core.untrusted import finite_or_none
+from rlgames.core.metrics import Rank, are_equal, direction, gap_to_optimum, goal_of
+from rlgames.core.untrusted import finite_numbers, finite_or_none
 from rlgames.evaluation.curves import Curve, moving_mean, points
 from rlgames.evaluation.estimates import Estimate
 from rlgames.runs import storage
@@ -52,6 +52,8 @@ from rlgames.runs.reports import (
     report_names,
 )
 
+T = TypeVar("T")
+
 LOGGED = re.compile(r"(train|eval|time)\.([\w/]+)\.(first|last)([1-9]\d*)?")
 """A logged metric: its mean over the first or the last games, or its first or last value."""
 
@@ -61,12 +63,6 @@ from; for each game."""
 
 REACHED = re.compile(r"([^.]+)\.reach\.\d+\.(rate|count)")
 """Of a tile that no game reached, which reports do not list, both are 0."""
-
-PARTIAL = (
-    *("exploitability_seats", "trained_on", "held_out", "reach"),
-    *("proven_moves", "opponent_proven_moves"),
-)
-"""Parts of reports that only some games and players have."""
 
 OPTIONS = ("by seed", "highest", "mean")
 """What a column may say after its metric and its format: the values of all seeds, the highest of
@@ -248,8 +244,7 @@ def _so_far(info: RunInfo, lines: Iterator[dict[str, float]]) -> dict[str, Any]:
         return Rank(sign * metrics[info.best_by]), Rank(metrics.get("points", 0.0))
 
     for line in lines:
-        numbers = {name: finite_or_none(value) for name, value in line.items()}
-        known = {name: number for name, number in numbers.items() if number is not None}
+        known = finite_numbers(line)
         last |= known
         metrics = {name[5:]: value for name, value in known.items() if name[:5] == "eval/"}
         latest |= metrics
@@ -267,12 +262,24 @@ def read_runs(directories: list[str]) -> list[Run]:
     return [Run.read(path) for path in find_runs(directories)]
 
 
+def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """Items by a key, in the order in which keys first appear."""
+    groups: dict[Any, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 @dataclass(frozen=True)
 class Row:
-    """Runs that differ only in their seeds, the best first; of an agent, the runs of all games."""
+    """Runs that differ only in their seeds, the best first; of an agent, the runs of all games.
+
+    parts: rows of runs that differ only in their seeds, if the row pools several configs.
+    """
 
     runs: Sequence[Run]
     label: str = ""
+    parts: Sequence[Row] = ()
     _estimates: dict[str, Estimate | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -287,36 +294,31 @@ class Row:
     @cached_property
     def games(self) -> dict[str, Row]:
         """The runs of each game."""
-        games: dict[str, list[Run]] = {}
-        for run in self.runs:
-            games.setdefault(run.game, []).append(run)
-        return {game: Row(runs, self.label) for game, runs in games.items()}
+        of_games = grouped(self.runs, lambda run: run.game)
+        return {game: Row(runs, self.label) for game, runs in of_games.items()}
 
     @cached_property
     def by_seed(self) -> list[list[Run]]:
-        """The runs of each seed; a repeated run adds nothing to a mean over seeds."""
-        seeds: dict[str, list[Run]] = {}
-        for run in self.runs:
-            seeds.setdefault(as_text(run.settings.get("seed")), []).append(run)
-        return list(seeds.values())
+        """The runs of each seed, in their order; a repeated run adds nothing to a mean over
+        seeds."""
+        ordered = sorted(self.runs, key=lambda run: finite_or_none(run.settings.get("seed")) or 0)
+        return [*grouped(ordered, lambda run: as_text(run.settings.get("seed"))).values()]
 
     def values(self, name: str) -> list[float]:
-        """A number of the seeds that have it."""
+        """A number of the seeds that have it, in the order of the seeds."""
+        if self.parts:
+            return [value for part in self.parts for value in part.values(name)]
         by_seed = ([run.number(name)[0] for run in seed] for seed in self.by_seed)
         known = ([value for value in values if value == value] for values in by_seed)
         return [fmean(values) for values in known if values]
-
-    def by_seeds(self, name: str) -> list[float]:
-        """The same, in the order of the seeds."""
-        ordered = sorted(self.runs, key=lambda run: finite_or_none(run.settings.get("seed")) or 0)
-        return Row(ordered).values(name)
 
     def estimate(self, name: str) -> Estimate | None:
         """The mean over seeds with its interval; of a single run, its interval over games. None if
         no run has the number."""
         if name not in self._estimates:
-            values = self.values(name)
-            estimate = Estimate.of_seeds([np.array(values)]) if values else None
+            scores = [np.array(part.values(name)) for part in self.parts or [self]]
+            scores = [values for values in scores if len(values)]
+            estimate = Estimate.of_seeds(scores) if scores else None
             known = [number for run in self.runs if (number := run.number(name))[0] == number[0]]
             if len(known) == 1:
                 ((value, half),) = known
@@ -390,15 +392,37 @@ def sort_key(run: RunInfo, results: dict[str, float]) -> tuple[bool, Any, Any]:
 
 
 def rows_of(runs: Sequence[Run], by: str = "config") -> list[Row]:
-    """A row for each config or run, the best of each game first."""
-    varying = [name for name in varying_settings([run.settings for run in runs]) if name != "seed"]
-    groups: dict[Any, list[Run]] = {}
-    for run in runs:
-        alike = [as_text(run.settings[name]) for name in varying if name in run.settings]
-        key = run.path if by == "run" else (frozenset(run.settings), *alike)
-        groups.setdefault(key, []).append(run)
-    rows = [Row(sorted(of, key=lambda run: sort_key(run, run.results))) for of in groups.values()]
+    """A row for each config, run, or value of the setting `by`, the best of each game first.
+
+    The row of a value pools configs of the other settings, each run counting the same: those that
+    every value has, if there are any.
+    """
+    runs = sorted(runs, key=lambda run: sort_key(run, run.results))
+    varying = varying_settings(run.settings for run in runs)
+    if by == "run":
+        rows = [Row([run]) for run in runs]
+    elif by == "config":
+        of_configs = grouped(runs, lambda run: (frozenset(run.settings), _config(run, varying)))
+        rows = [Row(own) for own in of_configs.values()]
+    else:
+        of_values = grouped(
+            runs, lambda run: (run.settings["game"], as_text(run.settings.get(by)))
+        ).values()
+        others = {name for own in of_values for name in varying_settings(r.settings for r in own)}
+        config = partial(_config, names=others)
+        rows = []
+        for of_game in grouped(of_values, lambda own: own[0].settings["game"]).values():
+            shared = set.intersection(*({*map(config, own)} for own in of_game))
+            for own in of_game:
+                kept = [run for run in own if config(run) in shared or not shared]
+                rows.append(Row(kept, parts=[Row(of) for of in grouped(kept, config).values()]))
     return sorted(rows, key=lambda row: row.order)
+
+
+def _config(run: Run, names: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """The settings that distinguish the config of a run."""
+    known = (name for name in names if name in run.settings and name != "seed")
+    return frozenset((name, as_text(run.settings[name])) for name in known)
 
 
 @dataclass(frozen=True)
@@ -456,19 +480,6 @@ class ColumnText:
         if len(values) == 2:
             return f"{text} ({', '.join(self.text(each, usual) for each in sorted(values))})"
         if half is None:
-            return f"{text} ({len(values)} equal)" if len(values) > 2 else text
+            is_equal = len(values) > 2 and are_equal(min(values), max(values))
+            return f"{text} ({len(values)} equal)" if is_equal else text
         return f"{text} ± {abs(self.factor) * half:{format.replace('+', '')}}"
-
-
-def check_metrics(runs: Sequence[Run], columns: Sequence[ColumnText]) -> None:
-    """Raises ConfigError for a metric that no run has although it has the report or the log."""
-    for column in columns:
-        name, (source, *path) = column.metric, column.metric.split(".")
-        match = LOGGED.fullmatch(name)
-        about = [run for run in runs if (run.lines if match else source in run.reports)]
-        if about and not any(run.knows(name) for run in about) and not {*path[:1]} & {*PARTIAL}:
-            known = {each for run in about for each in run.measured}
-            if match:
-                keys = {key for run in about for line in run.lines for key in line}
-                known = {f"{key.replace('/', '.')}.{match[3]}{match[4] or ''}" for key in keys}
-            raise ConfigError(f"no run has {name}", nearest(name, sorted(known)))

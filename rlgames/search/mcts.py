@@ -45,8 +45,8 @@ from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy
 from rlgames.sampling import Stochastic, check_finite
 from rlgames.search.gumbel import batch_sizes, plan_roots
-from rlgames.search.hidden import SampledTrees
 from rlgames.search.search import Search, SearchResult
+from rlgames.search.torch_mcts import SampledTrees
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 

@@ -1,11 +1,12 @@
-"""Positions on a terminal: the boards of a game, with the probabilities of its actions.
+"""Positions on a terminal: the boards of a game, with the probabilities or values of its actions.
 
-If actions take cells, the probabilities are in the cells. If an action is not a single cell, they
+If actions take cells, the numbers are in the cells. If an action is not a single cell, they
 are listed next to the board, or next to the text of a game without boards.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from itertools import chain, zip_longest
@@ -17,6 +18,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 from torch import Tensor
 
+from rlgames.core.text import short_number
 from rlgames.drawing import mark_styles
 from rlgames.games.game import Game, State
 from rlgames.games.notation import render
@@ -42,7 +44,8 @@ GAP = "   "
 class BoardView:
     """A position for rich to print, fitted to the width of the terminal.
 
-    probabilities: float [A], of the actions, if any. since: an earlier position; cells that have
+    opinion: float [A], the probabilities of the actions, if any. are_values: they are values
+    instead, -inf for illegal actions. since: an earlier position; cells that have
     changed are marked. reveal: show the hidden truth too. listed: list the most likely actions if
     the board cannot show them.
     """
@@ -51,7 +54,8 @@ class BoardView:
         self,
         game: Game[Any],
         state: State,
-        probabilities: Tensor | None = None,
+        opinion: Tensor | None = None,
+        are_values: bool = False,
         since: State | None = None,
         reveal: bool = False,
         listed: bool = True,
@@ -62,7 +66,8 @@ class BoardView:
         self.titles = game.board_titles
         used = (mark for each in self.boards for mark in chain(*each))
         self.legend = mark_styles.legend(used, game.spec.hidden, game.spec.seats)
-        self.probabilities = [] if probabilities is None else probabilities.tolist()
+        self.opinion = [] if opinion is None else opinion.tolist()
+        self.are_values = are_values
         cells = game.action_cells(state, 0)
         self.action_cells = None if cells is None else cells.cpu()
         # What reveal shows has not changed.
@@ -74,23 +79,28 @@ class BoardView:
         ]
 
     def top_actions(self) -> list[tuple[str, float]]:
-        """The most likely actions by name, and the rest of them together."""
-        probabilities = self.probabilities
-        order = sorted(range(len(probabilities)), key=lambda action: -probabilities[action])
-        order = [action for action in order if probabilities[action] > 0]
+        """The most likely actions by name and the rest of them together, or those of the highest
+        values."""
+        opinion, least = self.opinion, -math.inf if self.are_values else 0.0
+        order = sorted(range(len(opinion)), key=lambda action: -opinion[action])
+        order = [action for action in order if opinion[action] > least]
         top = order[: MAX_LISTED_ACTIONS + (len(order) == MAX_LISTED_ACTIONS + 1)]
-        rest = sum(probabilities) - sum(probabilities[action] for action in top)
         moves = [
-            (self.game.action_to_string(self.state, 0, action), probabilities[action])
-            for action in top
+            (self.game.action_to_string(self.state, 0, action), opinion[action]) for action in top
         ]
+        if self.are_values:
+            return moves
+        rest = sum(opinion) - sum(opinion[action] for action in top)
         return [*moves, ("others", rest)] if rest > 0.0005 else moves
 
     def plain_text(self) -> str:
         """The board as render writes it, and the most likely actions below."""
-        moves = [f"  {name:12} {share:6.1%}" for name, share in self.top_actions()]
+        moves = [f"  {name:12} {self._text(number)}" for name, number in self.top_actions()]
         lines = [self.text, *([self.legend] if self.legend else [])]
         return "\n".join([*lines, *moves] if self.listed else lines)
+
+    def _text(self, number: float) -> str:
+        return f"{number:10,.4f}" if self.are_values else f"{number:6.1%}"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, ascii_only = options.max_width, options.ascii_only
@@ -111,25 +121,32 @@ class BoardView:
         if fits and self.legend:
             yield Text(self.legend, "dim")
 
-    def cell_probabilities(self) -> list[float] | None:
-        """The total probability of the actions that take each cell; None if some likely action
-        takes no empty cell."""
-        if self.action_cells is None or not self.probabilities or not self.boards:
+    def cell_numbers(self) -> list[float] | None:
+        """The total probability, or the highest value, of the actions that take each cell; None if
+        some likely or legal action takes no empty cell."""
+        if self.action_cells is None or not self.opinion or not self.boards:
             return None
-        shares = torch.tensor(self.probabilities)
-        cells = shares @ self.action_cells.float()
+        numbers, taken = torch.tensor(self.opinion), self.action_cells.bool()
+        cells = numbers @ taken.to(numbers.dtype)
+        if self.are_values:
+            cells = numbers[:, None].where(taken, -math.inf).amax(0)
         is_taken = torch.tensor([mark != "." for mark in chain(*self.boards[0])])
-        hidden = torch.cat([shares[~self.action_cells.any(1)], cells[is_taken]])
-        return None if bool((hidden >= MIN_PROBABILITY).any()) else cells.tolist()
+        hidden = torch.cat([numbers[~taken.any(1)], cells[is_taken]])
+        return None if bool((hidden >= self._least).any()) else cells.tolist()
+
+    @property
+    def _least(self) -> float:
+        """Lower numbers are not shown."""
+        return -sys.float_info.max if self.are_values else MIN_PROBABILITY
 
     def _needs_list(self, size: str) -> bool:
-        if not self.probabilities or not self.listed:
+        if not self.opinion or not self.listed:
             return False
         are_single = self.action_cells is not None and int(self.action_cells.sum(1).max()) <= 1
-        return size == "bare" or not are_single or self.cell_probabilities() is None
+        return size == "bare" or not are_single or self.cell_numbers() is None
 
     def _draw(self, number: int, size: str, ascii_only: bool) -> list[Text]:
-        """One of the boards, the first one with the probabilities."""
+        """One of the boards, the first one with the opinion."""
         form = self.board_format
         lined = size == "lined" and form.rows <= MAX_LINED_ROWS and not form.is_slanted
         words = self._words(number, size, " " if lined else "." if ascii_only else "·")
@@ -157,12 +174,14 @@ class BoardView:
     def _words(self, number: int, size: str, empty: str) -> list[list[Text]]:
         """The contents of the cells."""
         words = [[_mark(mark, empty) for mark in row] for row in self.boards[number]]
-        cells = None if number or size == "bare" else self.cell_probabilities()
+        cells = None if number or size == "bare" else self.cell_numbers()
         if cells is not None:
             sign = "" if size == "narrow" else "%"
             for place, share in enumerate(cells):
                 row, column = divmod(place, self.board_format.columns)
-                if share >= MIN_PROBABILITY:
+                if share >= self._least and self.are_values:
+                    words[row][column] = _value(share, max(cells))
+                elif share >= self._least:
                     words[row][column] = _percent(share, sign, max(cells))
         return words
 
@@ -172,10 +191,14 @@ class BoardView:
         width = max((len(name) for name, _ in moves), default=0)
         full = "#" if ascii_only else "█"
         return [
-            Text(f"{name:<{width}} {share:6.1%} ", "bold" if share == moves[0][1] else "")
-            + Text(full * round(10 * share), "green")
+            Text(f"{name:<{width}} {self._text(share)} ", "bold" if share == moves[0][1] else "")
+            + Text(full * round(0 if self.are_values else 10 * share), "green")
             for name, share in moves
         ]
+
+
+def _value(value: float, best: float) -> Text:
+    return Text(short_number(value), "bold green" if value == best else "green")
 
 
 def _percent(share: float, sign: str, most: float) -> Text:

@@ -9,15 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.evaluation.advice import Opinion, opinion
 from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import Game, State
-from rlgames.games.notation import parse_action
-from rlgames.players.player import HasProbabilities, Player
+from rlgames.games.notation import move_name, parse_action
+from rlgames.players.player import Around, Decision, HasProbabilities, Player
 from rlgames.rollouts.interactive import TakeBack
 from rlgames.terminal.boards import BoardView, format_parts
 
 HELP = """  a move     {example}
-  p          the agent's probabilities here
+  p          the agent's probabilities or values here
   h          this help
   q          quit the game"""
 UNDO_HELP = "\n  {word:<11}take back your last move"
@@ -77,8 +78,8 @@ class Human(Player):
             self._knows_rules = True
             if rules := self.game.how_to_play:
                 print(rules)
-        probabilities = self._ask_advisor(state) if self.hints else None
-        board = BoardView(self.game, state, probabilities, self._previous)
+        thinks = self._ask_advisor(state) if self.hints else Opinion(None, False)
+        board = BoardView(self.game, state, *thinks, self._previous)
         print("\n" + format_parts(self._title(state), board))
         while True:
             action = self._answer(state, _read("your move (h for help): "))
@@ -95,8 +96,8 @@ class Human(Player):
             undo = UNDO_HELP.format(word=word) if self.can_undo else ""
             print(HELP.format(example=example) + undo)
         elif word in ("p", "probabilities"):
-            if (probabilities := self._ask_advisor(state)) is not None:
-                print(format_parts(BoardView(self.game, state, probabilities, self._previous)))
+            if (thinks := self._ask_advisor(state)).numbers is not None:
+                print(format_parts(BoardView(self.game, state, *thinks, self._previous)))
         elif word in ("u", "undo") and not self._is_move(state, text):
             if self.can_undo:
                 raise TakeBack
@@ -151,28 +152,30 @@ class Human(Player):
             title += "; " + " | ".join(self.game.board_titles)
         return title
 
-    def _ask_advisor(self, state: State) -> Tensor | None:
-        """Float [A]: the advisor's probabilities, if it has any."""
+    def _ask_advisor(self, state: State) -> Opinion:
+        """The advisor's probabilities or values, if it has any."""
         if self.advisor is None:
             print("there is no agent to ask")
         elif not isinstance(self.advisor, HasProbabilities):
             print(f"{type(self.advisor).__name__} has no probabilities")
         else:
-            return self.advisor.probabilities(state)[0].cpu()
-        return None
+            return opinion(self.advisor, state)
+        return Opinion(None, False)
 
 
-class AnnouncingPlayer(Player):
+class AnnouncingPlayer(Around):
     """A player whose moves are shown to the person."""
 
     def __init__(self, game: Game[Any], player: Player) -> None:
-        self.game, self.player = game, player
+        super().__init__(player)
+        self.game = game
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        action = self.player.choose(state, rng)
+    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+        decision = self.player.act(state, rng, progress)
         if not bool(state.done[0]):
-            print(f"your opponent plays {self.game.action_to_string(state, 0, int(action[0]))}")
-        return action
+            move = move_name(self.game, state, 0, int(decision.action[0]))
+            print(f"your opponent plays {move}")
+        return decision
 
 
 def place_fleet(placement: Placement) -> Tensor | None:

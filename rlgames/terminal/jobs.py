@@ -25,14 +25,8 @@ from rlgames.core.text import counted, number_text, printable
 from rlgames.runs.files import RunInfo, read_info, read_metrics
 from rlgames.terminal.progress import blocks, clock_text
 
-CURVE_WIDTH = 12
-"""The characters of a learning curve."""
-
-METRIC_WIDTH = 9
-"""The most characters of a metric on a narrow terminal."""
-
-WIDE = 80
-"""Terminals with fewer columns show no counts of games."""
+STATE_WIDTH, TIME_WIDTH, METRIC_WIDTH, CURVE_WIDTH = 8, 5, 9, 12
+"""The characters of the columns on a terminal where names do not fit."""
 
 STYLES = {
     "waiting": "dim",
@@ -42,6 +36,9 @@ STYLES = {
     "interrupted": "yellow",
 }
 """The states of jobs, in the order in which they are counted."""
+
+MAX_WIDTH = 10_000
+"""A table is as wide as it needs to be in so many columns."""
 
 LEAST_ROWS = 4
 """A terminal shows this many jobs, however low it is."""
@@ -189,22 +186,30 @@ class JobTable(JobLines):
         for progress in rows:
             progress.update()
         shown = _most_telling(rows, max(LEAST_ROWS, console.height - 5))
-        yield self._table(shown, options.max_width >= WIDE)
+        room = options.update(width=MAX_WIDTH)
+        for has_counts, width in ((True, None), (False, None), (False, options.max_width)):
+            table = self._table(shown, has_counts, width)
+            if console.measure(table, options=room).maximum <= options.max_width:
+                break
+        yield table
         if len(shown) < len(rows):
             yield Text(f"and {counted(len(rows) - len(shown), 'other job')}", "dim")
         yield self._summary(rows)
 
-    def _table(self, rows: Sequence[JobProgress], is_wide: bool) -> Table:
+    def _table(self, rows: Sequence[JobProgress], has_counts: bool, width: int | None) -> Table:
+        """width: to which names are cut; None: as wide as they are."""
         metrics = {progress.metric for progress in self.rows.values()} - {""}
         metric = metrics.pop() if len(metrics) == 1 else "result"
+        fixed = STATE_WIDTH, TIME_WIDTH, METRIC_WIDTH, CURVE_WIDTH
+        room = None if width is None else max(METRIC_WIDTH, width - sum(fixed) - 2 * len(fixed))
         table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-        table.add_column("job", no_wrap=True, overflow="ellipsis", ratio=1)
-        table.add_column("state", no_wrap=True, min_width=8)
-        for name in ("games", "games/s") if is_wide else ():
+        table.add_column("job", no_wrap=True, max_width=room)
+        table.add_column("state", no_wrap=True, min_width=STATE_WIDTH)
+        for name in ("games", "games/s") if has_counts else ():
             table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("left", justify="right", no_wrap=True, min_width=5)
-        width = None if is_wide else METRIC_WIDTH
-        table.add_column(printable(metric), justify="right", no_wrap=True, max_width=width)
+        table.add_column("left", justify="right", no_wrap=True, min_width=TIME_WIDTH)
+        limit = None if width is None else METRIC_WIDTH
+        table.add_column(printable(metric), justify="right", no_wrap=True, max_width=limit)
         table.add_column("", no_wrap=True, min_width=CURVE_WIDTH)
         bounds = self._bounds()
         for progress in rows:
@@ -216,10 +221,13 @@ class JobTable(JobLines):
                 state = f"{progress.fraction:4.0%}" if progress.games else "starting"
             if progress.curve:
                 (curve,) = blocks(progress.heights(*bounds[progress.metric]), 1)
+            name = printable(job.name)
+            if room is not None and len(name) > room:  # the ends of names differ most
+                name = "…" + name[1 - room :]
             table.add_row(
-                printable(job.name),
+                name,
                 Text(state, STYLES[job.status]),
-                *(counts if is_wide else []),
+                *(counts if has_counts else []),
                 "" if left is None else clock_text(left),
                 "" if progress.value is None else number_text(progress.value),
                 Text(curve, "cyan"),

@@ -163,7 +163,7 @@ def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> E
         check_memory("eval_games", cfg.eval_games, size, "for final states")
     opponent = None
     if game.spec.seats == 2:
-        opponent = build_player(cfg.eval_opponent, game, cfg.game, in_training=True)
+        opponent = build_player(cfg.eval_opponent, game, cfg.game)
     rule = greedy_rule(cfg)
     return Evaluator(game, opponent, split, rule, cfg.best_by, cfg.seed, cfg.analyze_every)
 
@@ -180,7 +180,7 @@ def playing(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
     replaces it."""
     players: list[Player] = [agent]
     if cfg.teacher is not None:
-        players = [build_player(cfg.teacher, game, cfg.game, in_training=True)]
+        players = [build_player(cfg.teacher, game, cfg.game)]
     if cfg.search is not None:
         players = [build_self_play_search(cfg, game, agent)]
     if isinstance(cfg.opponent, PastConfig):
@@ -188,7 +188,7 @@ def playing(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
 
         players.append(PastSelves(agent, cfg.opponent.every, cfg.opponent.keep))
     elif cfg.opponent.name != "self":
-        players.append(build_player(cfg.opponent, game, cfg.game, in_training=True))
+        players.append(build_player(cfg.opponent, game, cfg.game))
     return players
 
 

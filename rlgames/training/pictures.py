@@ -11,10 +11,9 @@ from PIL import Image
 from torch import Tensor
 
 from rlgames.core.rng import make_generator
-from rlgames.core.text import short_number
 from rlgames.drawing.figures import Line, histogram_lines, line_chart
 from rlgames.drawing.images import draw_scene, encode_gif, encode_png
-from rlgames.drawing.pictures import WIDTH, ActionOverlay, format_percent, position_scene
+from rlgames.drawing.pictures import WIDTH, ActionOverlay, position_scene
 from rlgames.evaluation.analysis import distinct
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Random
@@ -100,24 +99,11 @@ def certainty_by_move(game: Game[Any], policy: Policy, rng: torch.Generator) -> 
 
 @torch.no_grad()
 def action_overlays(game: Game[Any], policy: Policy, state: State) -> list[ActionOverlay]:
-    """What a policy thinks of the actions in public positions [B].
-
-    Logits are shown as probabilities in percent, and values as they are, the best action of a
-    position in the darkest color.
-    """
+    """What a policy thinks of the actions in public positions [B]: logits as probabilities."""
     legal = game.legal_action_mask(state)
     scores = mask_illegal(policy.scores(game, state)[0].nan_to_num(), legal).cpu().double()
-    if policy.scores_are_logits:
-        return [
-            ActionOverlay(row, [*map(format_percent, row)], is_distribution=True)
-            for row in scores.softmax(1).numpy()
-        ]
-    low, high = scores.where(legal.cpu(), torch.inf).amin(1, True), scores.amax(1, True)
-    weights = ((scores - low) / (high - low).clamp(min=1e-9)).clamp(min=0).numpy()
-    return [
-        ActionOverlay(row, [*map(short_number, row_scores)], is_distribution=False)
-        for row, row_scores in zip(weights, scores.tolist(), strict=True)
-    ]
+    shown = scores.softmax(1) if policy.scores_are_logits else scores
+    return [ActionOverlay.of(row, not policy.scores_are_logits) for row in shown.numpy()]
 
 
 def evenly_spaced(count: int, limit: int) -> list[int]:

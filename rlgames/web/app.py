@@ -7,6 +7,7 @@ or anything else in it. Requests name no files.
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import os
 import secrets
@@ -17,9 +18,11 @@ import webbrowser
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
@@ -28,9 +31,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -53,8 +55,6 @@ MAX_SESSIONS = 256
 
 MAX_THINKING = 8
 """Players that think at the same time; one whose game was left goes on until it has its move."""
-
-LOOPBACK = ("localhost", "127.0.0.1")
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
 POLICY += "img-src 'self' data:; base-uri 'none'; form-action 'none'"
@@ -99,7 +99,9 @@ class Page:
         return JSONResponse({"id": key, "about": about(session), **session.view()})
 
     async def act(self, request: Request) -> Response:
-        """{do, ply} and what the action needs; the answer is the next state of the page."""
+        """{do, ply} and what the action needs; the answer is the next state of the page. Status 409
+        refuses to change another position than the one of ply and present, and has the present one.
+        """
         body = await read_json(request)
         key = request.path_params["key"]
         session = self.sessions.get(key)
@@ -115,7 +117,12 @@ class Page:
             await run(self.players, session.reply, ply)
             ply = None
         elif do != "view":
-            await run_in_threadpool(session.change, do, body)
+            try:
+                await run_in_threadpool(session.change, do, body)
+            except HTTPException as error:
+                present = await run_in_threadpool(session.view)
+                return JSONResponse({"error": error.detail, **present}, error.status_code)
+            ply = None
         return JSONResponse(await run_in_threadpool(session.view, ply))
 
     def close(self) -> None:
@@ -182,15 +189,29 @@ def make_app(page: Page, hosts: Sequence[str] = ()) -> Starlette:
     }
 
     async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
-        """Refuse requests of other pages, and add the headers that keep this page to itself."""
-        origin = request.headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
-            return JSONResponse({"error": "this page answers its own requests only"}, 403)
-        response = await call_next(request)
+        """Refuse requests of other pages, and add the headers that keep this page to itself.
+
+        Host has to be a name of this page, so that no other name can be made to lead here. A proxy
+        may change either of Host and Origin, so they need not agree.
+        """
+        named, origin = host_name(request.headers.get("host", "")), request.headers.get("origin")
+        asking = named if origin is None else host_name(origin.partition("://")[2])
+        reached = (request.scope.get("server") or ("",))[0]
+        response: Response
+        for status, name in ((400, named), (403, asking)):
+            if not _is_own(name, hosts, reached):
+                name = sanitized(name) or "NAME"
+                line = f"this page does not answer to {name}; if that is its name here, "
+                line += f"start rlgames with hosts=[{name}]"
+                response = JSONResponse({"error": line}, status)
+                if status == 400:  # a person may have typed the name
+                    response = PlainTextResponse(line + "\n", status)
+                break
+        else:
+            response = await call_next(request)
         response.headers.update(headers)
         return response
 
-    names = [*LOOPBACK, *hosts]
     return Starlette(
         routes=[
             Route("/api/games", page.games),
@@ -200,11 +221,31 @@ def make_app(page: Page, hosts: Sequence[str] = ()) -> Starlette:
         ],
         middleware=[
             Middleware(BaseHTTPMiddleware, dispatch=guard),
-            Middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False),
             Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
         ],
         exception_handlers=dict.fromkeys((HTTPException, ConfigError, Exception), _answer),
     )
+
+
+def host_name(address: str) -> str:
+    """The name or IP address in NAME, NAME:PORT or a URL, in lower case; "" if there is none."""
+    name = address.strip("[]")
+    if _ip(name) is None:
+        try:
+            name = urlsplit(address if "//" in address else f"//{address}").hostname or ""
+        except ValueError:
+            return ""
+    ip = _ip(name)
+    return name.rstrip(".") if ip is None else str(getattr(ip, "ipv4_mapped", None) or ip)
+
+
+def _is_own(name: str, hosts: Sequence[str], reached: str) -> bool:
+    """Whether a name is the page's: on the loopback, one of hosts, or the IP address at which a
+    request reached it, which is not looked up."""
+    if not name:
+        return False
+    is_reached = _ip(name) is not None and name == host_name(reached)
+    return _is_loopback(name) or is_reached or any(fnmatchcase(name, host) for host in hosts)
 
 
 def serve(
@@ -212,16 +253,17 @@ def serve(
 ) -> int:
     """Serve the page of these tables; the exit code. query: of the address that is opened.
 
-    Raises ConfigError for an address that cannot be listened on.
+    Raises ConfigError for an address that cannot be listened on, and for hosts that are not names.
     """
-    listener, page = _listen(cfg.host, cfg.port), Page(tables, seed)
+    host, hosts = _name_of("host", cfg.host), [_name_of("hosts", name) for name in cfg.hosts]
+    listener, page = _listen(host, cfg.port), Page(tables, seed)
     with listener:
-        port = listener.getsockname()[1]
-        names = [*cfg.hosts, *([] if _is_local_or_any(cfg.host) else [cfg.host])]
-        name = next((each for each in names if "*" not in each), "127.0.0.1")
-        address = f"http://{name}:{port}/" + (f"?{urlencode(query, doseq=True)}" if query else "")
+        name = _address_of(host, hosts)
+        address = f"http://{f'[{name}]' if ':' in name else name}:{listener.getsockname()[1]}/"
+        address += f"?{urlencode(query, doseq=True)}" if query else ""
+        is_named = not _is_loopback(host) and not _is_any(host)
         config = uvicorn.Config(
-            make_app(page, names),
+            make_app(page, [*hosts, *([host] if is_named else [])]),
             log_level="critical",
             access_log=False,
             lifespan="off",
@@ -243,27 +285,69 @@ def serve(
     return 0
 
 
+def _name_of(key: str, typed: str) -> str:
+    """The value of host= or of an element of hosts=. Raises ConfigError unless it is a name or an
+    IP address, without a port."""
+    name = host_name(typed)
+    if _ip(typed.strip("[]")) is None and (not name or name != typed.lower().rstrip(".")):
+        name, form = name or "mybox.local", "[{}]" if key == "hosts" else "{}"
+        kind = "is not the name or IP address of a machine"
+        raise ConfigError(f"{key}={form.format(typed)} {kind}", f"use {key}={form.format(name)}")
+    return name
+
+
+def _address_of(host: str, hosts: Sequence[str]) -> str:
+    """The name or IP address to open a page by that listens on a host."""
+    if _is_loopback(host):
+        return host
+    names = [name for name in hosts if "*" not in name]
+    if not names and _is_any(host):
+        return _address_in_network() or "127.0.0.1"
+    return next(iter(names), host)
+
+
+def _address_in_network() -> str | None:
+    """This machine's IP address for others; None without a network."""
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing; RFC 5737 reserves the address
+        return str(probe.getsockname()[0])
+    return None
+
+
 def _listen(host: str, port: int | None) -> socket.socket:
     """A socket at a port, the default one, or any that is free."""
     number = DEFAULT_PORT if port is None else port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    is_both = host == "::" and socket.has_dualstack_ipv6()
     try:
-        listener = socket.create_server((host, number))
+        listener = socket.create_server((host, number), family=family, dualstack_ipv6=is_both)
     except OSError as error:
-        if port is None:
-            return _listen(host, 0)
         code = error.errno or 0  # negative: no address was found
+        is_port = code in (errno.EADDRINUSE, errno.EACCES)
+        if port is None and is_port:
+            return _listen(host, 0)
         reason = os.strerror(code) if code > 0 else str(error.strerror or error)
-        hint = "leave out port= for a free one" if port else "use host=127.0.0.1"
-        raise ConfigError(f"cannot listen on {host}:{port}: {reason}", hint) from None
+        hint = "leave out port= for a free one" if port and is_port else "use host=127.0.0.1"
+        at = f"[{host}]" if ":" in host else host
+        raise ConfigError(f"cannot listen on {at}:{number}: {reason}", hint) from None
     # Else the body of an answer waits 40 ms for the browser to confirm its headers.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
-def _is_local_or_any(host: str) -> bool:
-    """Whether a host is only this machine, or every network."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    return address.is_loopback or address.is_unspecified
+def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address, if this is one."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host)
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    address = _ip(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def _is_any(host: str) -> bool:
+    """Whether a host is every network."""
+    address = _ip(host)
+    return address is not None and address.is_unspecified

@@ -52,9 +52,9 @@ def policy_hint(table: Table, seats: Sequence[str], search: str | None, seen: St
     with table.player(name, search) as player:
         found = advise(table.game, seen, make_advisor(player), who, 0)
     value = "" if found.value is None else f"expects a return of {short_number(found.value)}"
-    if found.likely is None:
-        return Hint(f"{who} {value or 'has no probabilities'}")
     opinions, scores = [], [move.score for move in found.moves if move.score is not None]
+    if found.likely is None and not scores:
+        return Hint(f"{who} {value or 'has no probabilities'}")
     for move in found.moves:
         if scores:
             share, label = _between(move.score or 0.0, scores), short_number(move.score or 0.0)

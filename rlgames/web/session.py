@@ -20,12 +20,12 @@ from rlgames.core.text import counted
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
 from rlgames.drawing.svg import board_svg
-from rlgames.evaluation.positions import parse_position
-from rlgames.games import board as boards_of
+from rlgames.evaluation.positions import parse_position, position_line
+from rlgames.games import board_text
 from rlgames.games.capabilities import HiddenInformation, find
 from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import State
-from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
+from rlgames.games.notation import cells_to_choose, legal_names, move_name, parse_action, render
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
@@ -119,13 +119,17 @@ class Session:
     # What the page does
 
     def change(self, do: str, body: Mapping[str, Any]) -> None:
-        """Do what a person asks for: move, undo or sit, with what a request says of it.
+        """Do what a person asks for: move, undo or sit, with what a request says of it. ply and
+        present, if given: the number of plies and the position, as text, that the person saw.
 
-        Raises ConfigError, and HTTPException while a player thinks.
+        Raises ConfigError, and HTTPException while a player thinks or if the game went on.
         """
         if not self.lock.acquire(blocking=False):
             raise HTTPException(409, "a player is thinking; wait for its move")
         try:
+            ply, present = body.get("ply"), body.get("present")
+            if ply not in (None, self._progress) or present not in (None, self._present):
+                raise HTTPException(409, "the game went on elsewhere; this is where it is now")
             if do == "move":
                 self._move(body.get("move") or "")
             elif do == "undo":
@@ -190,6 +194,16 @@ class Session:
     # What it shows
 
     @property
+    def _progress(self) -> int:
+        """The number of plies that were played, or of ships that were placed."""
+        return len(self.play.plies if self.placement is None else self.placement.cells)
+
+    @property
+    def _present(self) -> str | None:
+        """The present position as `show` reads it, unless a fleet is being placed."""
+        return None if self.placement else position_line(self.game, self._seen(self.play.state))
+
+    @property
     def _viewer(self) -> int | None:
         """The seat whose view is shown: the person's, if there is one; None: the one to move."""
         return self.seats.index(YOU) if self.seats.count(YOU) == 1 else None
@@ -223,19 +237,15 @@ class Session:
             "text": "" if boards else render(self.game, seen, 0),
             "moves": [{"move": name, "cells": cells[a]} for a, name in names.items()],
             "undo": any(player == 0 for player, _ in self.play.plies) and not self.game.spec.hidden,
-            "position": self._text(seen),
-            "present": self._text(self._seen(positions[last])),
+            "position": position_line(self.game, seen),
+            "present": position_line(self.game, self._seen(positions[last])),
         }
-
-    def _text(self, seen: State) -> str:
-        """A position as `show` reads it, in one line."""
-        return " / ".join(line.strip() for line in render(self.game, seen, 0).splitlines())
 
     def _common(self) -> dict[str, Any]:
         """The seats, the hints and the moves so far."""
         log = []
         for _, record in [*self.play.plies]:
-            name = self.game.action_to_string(record.before, 0, int(record.decision.action[0]))
+            name = move_name(self.game, record.before, 0, int(record.decision.action[0]))
             log.append({"move": name, "seat": int(record.before.current_seat[0]) + 1})
         hints = self.table.hints(self.seats, self.search)
         return {"seats": self.seats, "search": self.search, "log": log, "hints": hints}
@@ -244,11 +254,11 @@ class Session:
         placement = self.placement
         assert placement is not None
         marks = ["#" if ship else "." for ship in placement.layout().tolist()]
-        board = boards_of.split(marks, placement.fleet.columns)
+        board = board_text.split(marks, placement.fleet.columns)
         length = placement.next_length
         return {
-            "ply": 0,
-            "plies": 0,
+            "ply": len(placement.cells),
+            "plies": len(placement.cells),
             "status": f"Place your ship of {length}: choose its two ends",
             "turn": "place",
             "boards": self._draw([board], [[]], ["your sea"]),
@@ -266,7 +276,8 @@ class Session:
         at: int,
         overlay: Mapping[int, tuple[float, str]] | None = None,
     ) -> list[dict[str, str]]:
-        """The boards at a ply, with frames around the cells that the last move changed."""
+        """The boards at a ply, with frames around the cells that the last move changed, or that won
+        the game."""
         state, before = positions[at], positions[max(0, at - 1)]
         if at and self.game.spec.num_chance_inputs:
             action = self.play.plies[at - 1][1].decision.action
@@ -278,11 +289,13 @@ class Session:
             if self._viewer is not None:
                 state = self.game.view_from_seat(state, self._viewer)
             now = self.game.boards(state, 0, reveal=True)
+            if won := self.game.winning_cells(state, 0):
+                changed[0] = won
         return self._draw(now, changed, overlay=overlay)
 
     def _draw(
         self,
-        boards: Sequence[boards_of.Board],
+        boards: Sequence[board_text.Board],
         changed: Sequence[Sequence[int]],
         titles: Sequence[str] = (),
         overlay: Mapping[int, tuple[float, str]] | None = None,

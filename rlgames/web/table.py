@@ -61,7 +61,9 @@ class Table:
 
     @cached_property
     def _players(self) -> dict[str, OptionConfig]:
-        return self.extra_players | _options("player", "human", "run") | self.extra_players
+        return (
+            self.extra_players | _options("player", "human", "program", "run") | self.extra_players
+        )
 
     @cached_property
     def _searches(self) -> dict[str, OptionConfig]:

@@ -49,6 +49,7 @@ class Part:
 
 PARTS = {
     "plies_pgx": Part(bench_play.beside_pgx, rounds=5, needs=PEERS),
+    "plies_envpool": Part(bench_play.beside_envpool, rounds=3, needs=PEERS),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "start": Part(bench_train.starting, rounds=3),
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),

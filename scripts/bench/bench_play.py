@@ -89,6 +89,20 @@ def beside_pgx(rounds: int) -> str:
     return rows(["game", "games at once", "rlgames (one thread)", *peers], body)
 
 
+def beside_envpool(rounds: int) -> str:
+    """Random moves, both in CPU time of one thread."""
+    body = []
+    with Worker("bench_peer_envpool.py", PEERS) as envpool:
+        for (name, words), batch in itertools.product(NEXT_TO_PGX.items(), PLY_BATCHES):
+            theirs = {"game": name.partition(" ")[0], "batch": batch, "seconds": SECONDS / 2}
+            ours = Pool(words, batch, False, time.thread_time)
+            sides: dict[str, Callable[[], float]] = {"rlgames": ours}
+            sides["EnvPool"] = partial(envpool.speed, **theirs)
+            own, other = in_turn(sides, rounds).values()
+            body.append([name, str(batch), own.text(), other.text(), ratio(own, other)])
+    return rows(["game", "games at once", "rlgames", "EnvPool", "ratio"], body)
+
+
 def _moves(name: str, batch: int) -> int:
     """About as many as pgx makes in SECONDS."""
     speed = {"tictactoe": 4e6, "connect4": 2e6, "2048": 1e6, "othello 8×8": 4e5}[name]

@@ -13,9 +13,9 @@ from rlgames.commands.games import FACTS, facts_text, list_presets
 from rlgames.commands.study import cells_of, read_record
 from rlgames.config.commands import COMMAND_SCHEMAS, COMMANDS
 from rlgames.config.conf import about, command_file, option_names, option_values
+from rlgames.config.overrides import typed_groups
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import as_typed, key_fields, kind_in_words, kind_of, range_in_words
-from rlgames.config.words import typed_groups
 from rlgames.core.text import markdown_table, with_section
 from rlgames.runs.find import agent_strengths
 

@@ -44,7 +44,9 @@ def entry(entries, **fields):
 def test_several_games_are_compared_between_random_play_and_the_optimum(runs, typed):
     report = json.loads(reported(typed, "runs", "compare=learner", "format=json"))
     assert [each["agent"] for each in report["agents"]] == ["learner=ppo", "learner=reinforce"]
-    assert {each["metric"] for each in report["statistics"]} == {"normalized score"}
+    assert {each["title"] for each in report["statistics"]} == {
+        "salvo board=4", "salvo board=6", "2 games (salvo board=4, salvo board=6)",
+    }  # fmt: skip
     best = {"metric": "normalized score", "checkpoint": "best (selected)"}
     ppo = entry(report["statistics"], agent="learner=ppo", **best)
     assert (len(ppo["games"]), ppo["runs"]) == (2, 6)
@@ -97,8 +99,40 @@ def test_every_format_shows_the_statistics(runs, typed):
     assert "left out, because they are not done or damaged: 1 of 13 runs" in table
     assert "0.9200 (" in table
     assert "A - B" in table
+    assert "agents, salvo board=4" in table
     markdown = reported(typed, "runs", "compare=learner", "format=markdown")
-    assert "| learner=ppo | normalized score, best (selected) | 6 of 2 games | 0.9200 (" in markdown
+    assert "| learner=ppo | normalized score, best (selected) | 6 | 0.9200 (" in markdown
+
+
+@pytest.mark.parametrize("format", ["table", "markdown", "latex", "json"])
+def test_seeds_that_failed_are_counted_in_every_format(runs, typed, format):
+    write(runs / "bad", "small", "ppo", 3, 0.9, status="failed")
+    text = reported(typed, "runs/small", "runs/bad", "compare=learner", f"format={format}")
+    if format == "json":
+        ppo = entry(json.loads(text)["statistics"], agent="learner=ppo", metric="turns")
+        assert (ppo["runs"], ppo["of_runs"]) == (3, 4)
+    else:
+        assert "3 of 4" in text
+        assert "left out, because they are not done or damaged: 1 of 7 runs" in text
+    titles = reported(typed, "runs/small", "runs/bad", f"format={format}")
+    assert format == "json" or "means over the seeds that are done (6 of 7)" in titles
+
+
+def test_games_without_an_optimum_are_compared_on_their_own(runs, typed):
+    for learner, score in (("ppo", 0.5), ("reinforce", 0.4)):
+        results = {"points": score, "random": 0.5, "exploitability": 1 - score}
+        write_run(
+            runs / f"ttt_{learner}",
+            results=results,
+            facts={"metric": "points", "best_by": "exploitability"},
+            game={"name": "tictactoe"},
+            learner={"name": learner},
+        )
+    found = json.loads(reported(typed, "runs", "compare=learner", "format=json"))
+    assert found["agents"][0]["agent"] == "learner=ppo"
+    metrics = [each["metric"] for each in found["statistics"] if each["title"] == "tictactoe"]
+    assert [*dict.fromkeys(metrics)] == ["points", "exploitability"]
+    assert entry(found["statistics"], metric="normalized score")["title"].startswith("2 games (")
 
 
 def test_what_cannot_be_compared_is_refused_in_one_line(runs, typed):

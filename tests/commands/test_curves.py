@@ -138,11 +138,10 @@ def test_aggregates_and_bands():
     seeds = [[(x, np.array([y])) for y in (1.0, 2.0, 4.0, 9.0)]]
 
     def at(aggregate, band):
-        _, (value,), ((low,), (high,)) = over_seeds(seeds, aggregate, band)
+        _, (value,), ((low,), (high,)), _ = over_seeds(seeds, aggregate, band)
         return value, low, high
 
     spread = statistics.stdev([1, 2, 4, 9])
-    assert at("mean", "sd") == pytest.approx((4, 4 - spread, 4 + spread))
     assert at("iqm", "minmax") == (3, 1, 9)
     half = student_t(3) * spread / 2
     assert at("mean", "ci") == pytest.approx((4, 4 - half, 4 + half))
@@ -163,7 +162,7 @@ def test_a_band_ends_at_the_optimum(random, band):
 def test_seeds_count_within_their_own_games():
     one = np.array([1.0, 3.0]), np.array([2.0, 4.0])
     other = np.array([2.0, 3.0]), np.array([5.0, 8.0])
-    x, y, band = over_seeds([[one, other]], "mean", "ci")
+    x, y, band, _ = over_seeds([[one, other]], "mean", "ci")
     assert (list(x), list(y)) == ([1, 2, 3], [2, 4, 6])
     assert band[1][2] - y[2] == pytest.approx(student_t(1) * math.sqrt(8 / 2))
     assert list(over_seeds([[one, other]], "mean", "ci", is_shared=True)[0]) == [2, 3]
@@ -175,9 +174,32 @@ def test_seeds_that_end_almost_together_all_count_to_the_end():
     """As after learning in several threads, whose last batch may be longer."""
     one = np.array([100.0, 10_000.0]), np.array([2.0, 4.0])
     other = np.array([110.0, 10_050.0]), np.array([5.0, 8.0])
-    x, y, _ = over_seeds([[one, other]], "mean", "ci")
+    x, y, *_ = over_seeds([[one, other]], "mean", "ci")
     assert list(x) == [100, 110, 10_000, 10_050]
     assert (y[0], y[-1]) == (3.5, 6)
+
+
+def test_a_figure_says_from_where_on_it_is_of_fewer_seeds(tmp_path, drawn):
+    """Otherwise the mean jumps where a seed ends, under the number of all."""
+    for seed in range(5):
+        turns = (7.0,) * (4 if seed < 4 else 2)
+        write(tmp_path / "of5" / str(seed), SALVO, turns, seed=seed)
+    failed = tmp_path / "of5" / "4" / "run.json"
+    failed.write_text(failed.read_text().replace('"done"', '"failed"'))
+    _, legend = drawn("of5")
+    words = "mean of 5 seeds, 4 from 300 games on, band: 95% interval"
+    assert legend.get_title().get_text() == words
+    _, legend = drawn("of5", "x=moves")
+    words = "mean of 5 seeds, to the end of the shortest run, because 1 not done"
+    assert legend.get_title().get_text().startswith(words)
+    write(tmp_path / "of5" / "whole", SALVO, (7.0,) * 4, lr=0.5)
+    write(tmp_path / "of5" / "pair", SALVO, (7.0,) * 4, lr=0.5, seed=1)
+    _, legend = drawn("of5")
+    assert legend.get_title().get_text().splitlines() == [
+        "mean of 5 seeds, band: 95% interval",
+        "lr=0.1: 5 seeds, 4 from 300 games on",
+        "lr=0.5: 2 seeds",
+    ]
 
 
 def test_references_can_be_left_out(sweep, drawn):
@@ -254,9 +276,8 @@ def test_a_window_averages_training_metrics_over_games(tmp_path, typed, drawn):
     ("words", "hint"),
     [
         (["x=moves"], "add curves=FILE.png"),
-        (["band=sd"], "add curves=FILE.png"),
+        (["band=minmax"], "add curves=FILE.png"),
         (["curves=x.gif"], ".png, .svg or .pdf"),
-        (["curves=x.png", "band=sd", "aggregate=iqm"], "about the mean"),
         (["curves=x.png", "band=minmx"], "did you mean minmax?"),
         (["curves=x.png", "width=100"], "valid: 1 to 40"),
         (["curves=x.png", "metric=[eval/turns,train/los]"], "did you mean train/loss?"),
@@ -301,6 +322,23 @@ def test_each_game_shows_the_metric_that_selects_its_checkpoints(sweep, drawn):
     assert labels == {"2048": "score per game", "salvo": "turns per game"}
 
 
+def test_effects_show_each_value_of_each_setting_with_its_interval(sweep, typed, monkeypatch):
+    for seed, turn in enumerate((9.0, 10.0, 11.0)):
+        write(sweep / f"large{seed}", LARGE, (turn,), lr=0.1, seed=seed)
+    shown = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: shown.append(figure))
+    assert "effects: x.svg" in typed("report", "sweep", "effects=x.svg").stdout
+    board, lr = shown.pop().axes
+    assert [axes.get_xlabel() for axes in (board, lr)] == ["board", "lr"]
+    assert (board.get_ylabel(), lr.get_ylabel()) == ("turns per game\n(greedy play)", "")
+    assert [text.get_text() for text in board.get_xticklabels()] == ["4", "6"]
+    # Only lr=0.1 has both boards, and only board=4 both values of lr.
+    assert list(board.lines[0].get_ydata()) == [5.5, 10.0]
+    assert list(lr.lines[0].get_ydata()) == [5.5, 4.75]
+    low, high = board.collections[0].get_segments()[1][:, 1]
+    assert high - low == pytest.approx(2 * student_t(2) * math.sqrt(1 / 3))
+
+
 def test_points_are_those_of_parsed_lines(tmp_path):
     rows = [{"games": g, "train/turns": 1 / g, "train/turns per": 9.0, "x": -1e-30} for g in (1, 3)]
     rows.append({"games": 3, "train/turns": 7.5e20})
@@ -315,7 +353,7 @@ def test_points_are_those_of_parsed_lines(tmp_path):
 
 def test_long_curves_are_drawn_at_as_many_places_as_a_figure_shows():
     x = np.arange(10_001.0)
-    places, y, band = over_seeds([[(x, 2 * x), (x, 4 * x)]], "mean", "minmax")
+    places, y, band, _ = over_seeds([[(x, 2 * x), (x, 4 * x)]], "mean", "minmax")
     assert len(places) == 2000
     assert (places[0], places[-1]) == (0, 10_000)
     assert np.array_equal(y, 3 * places)

@@ -19,6 +19,7 @@ from written_runs import GAME, SWEEP, reported, write_run
 
 import rlgames as package
 from rlgames.commands.comparison import in_words
+from rlgames.evaluation.estimates import student_t
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import flatten, read_metrics
 from rlgames.runs.find import find_runs
@@ -68,6 +69,31 @@ def test_the_numbers_are_those_of_the_files(sweep, typed):
         assert row["final_gap_to_optimal"] == pytest.approx((mean - 3) / 4, abs=1e-12)
     assert [row["config"] for row in found["rows"]] == [{"lr": 0.2}, {"lr": 0.1}]
     assert found["best"] == ["sweep/3"]
+
+
+def test_the_row_of_a_value_is_the_mean_over_the_other_settings(tmp_path, typed):
+    turns = {(0.1, 10): (5.0, 6.0), (0.1, 20): (7.0, 9.0), (0.2, 10): (4.0, 4.5), (0.2, 20): (5, 6)}
+    for (lr, batch), values in turns.items():
+        for seed, turn in enumerate(values):
+            path = tmp_path / "runs" / f"{lr},{batch},{seed}"
+            write_run(path, turns=(turn,), lr=lr, batch=batch, seed=seed)
+    better, worse = json.loads(reported(typed, "runs", "by=lr", "format=json"))["rows"]
+    assert (better["config"], worse["config"]) == ({"lr": 0.2}, {"lr": 0.1})
+    found = worse["results"]["turns"]
+    assert (found["value"], found["seeds"]) == (6.75, 4)
+    # The seeds of each batch vary by 0.5 and 2; their means have the weight 1/2.
+    parts = [0.5 / 2 / 4, 2 / 2 / 4]
+    freedom = sum(parts) ** 2 / sum(part**2 for part in parts)
+    half = student_t(freedom) * math.sqrt(sum(parts))
+    assert found["ci95"] == pytest.approx([6.75 - half, 6.75 + half])
+    # A value of batch that not every lr has, and a run that is not done, would bias a mean.
+    write_run(tmp_path / "runs" / "more", turns=(90.0,), lr=0.1, batch=30)
+    write_run(tmp_path / "runs" / "now", status="running", turns=(80.0,), lr=0.2, batch=30)
+    lines = reported(typed, "runs", "by=lr", "columns=[lr,runs,turns|.2f|mean]").splitlines()
+    assert lines[0].startswith("8 runs, means over batch, seed ± 95%, 2 left out: not done")
+    assert [line.split() for line in lines[5:7]] == [["0.2", "4", "4.88"], ["0.1", "4", "6.75"]]
+    lines = reported(typed, "runs", "by=seed", "columns=[seed,turns|.2f]").splitlines()
+    assert [line.split() for line in lines[5:7]] == [["0", "5.25"], ["1", "6.38"]]
 
 
 def test_a_seed_counts_once(sweep, typed):
@@ -323,6 +349,10 @@ def test_nothing_controls_the_terminal(tmp_path, typed):
             (["empty"], "there is no run in empty"),
             (["sweep", "sort=trns"], "did you mean turns?"),
             (["sweep", "columns=[lr,trns]"], "did you mean turns?"),
+            (["sweep", "by=lrr"], "by=lrr is not a setting; did you mean lr?"),
+            (["sweep", "by=lr", "curves=x.png"], "by=lr is for tables; use compare="),
+            (["sweep", "compare=lr", "sort=turns"], "sort= is for a table of runs"),
+            (["sweep/0", "effects=x.png"], "differ in a setting"),
             (["sweep", "where=lr"], "where=lr is not a condition"),
             (["sweep", "where=trns<5"], "no run has trns; did you mean turns?"),
             (["sweep", "where=started>today"], "today is not a date"),

@@ -12,7 +12,7 @@ import pytest
 from helpers import read_result, write_report
 from processes import Process, run
 
-from rlgames.commands.study import make_record
+from rlgames.commands.study import check_metrics, make_record
 from rlgames.commands.study_file import read_study
 from rlgames.commands.study_plan import plan_study
 from rlgames.config.commands import StudyConfig
@@ -20,7 +20,7 @@ from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import with_section
 from rlgames.runs.reports import Report
-from rlgames.runs.table import ColumnText, Row, Run, check_metrics
+from rlgames.runs.table import ColumnText, Row, Run
 from rlgames.terminal.tables import escape_latex
 
 TINY = "game=tictactoe policy=mlp games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"

@@ -46,6 +46,21 @@ def test_who_does_not_tell_is_watched_all_the_same(typed):
     assert "needs a run" in typed("watch", "game=2048").stderr
 
 
+def test_show_watch_and_play_tell_the_values_of_an_agent_that_learned_values(typed, monkeypatch):
+    """No command calls a softmax of values, or the greedy choice, a probability."""
+    report = json.loads(typed("show", "tictactoe", "format=json").stdout)
+    assert {each["probability"] for each in report["actions"]} == {None}
+    scores = {each["action"]: each["score"] for each in report["actions"]}
+    assert [*scores.values()] == sorted(scores.values(), reverse=True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("p\nq\n"))
+    for said in (typed("play", "tictactoe").stdout, typed("watch", "tictactoe", "delay=0").stdout):
+        listed = re.findall(r"^  (\w\d) +(-?\d\.\d{4})$", said, re.M)[:8]
+        shown = {name: float(text) for name, text in listed}
+        assert shown == {name: pytest.approx(scores[name], abs=5e-5) for name in shown}
+        assert len(shown) == 8
+        assert "%" not in said
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return package.train([*SMALL_TRAINING, f"out={tmp_path_factory.mktemp('show')}/run"])
@@ -88,7 +103,7 @@ def test_a_directory_of_runs_is_answered_with_the_newest(run, typed, tmp_path):
     assert "as in: rlgames watch outputs/a, or with player=random game=" in typed("watch").stderr
     assert "did you mean outputs?" in typed(*random, "opponent=outputz").stderr
     listed = typed(*random, "opponent=nobody").stderr
-    players = "corner density density_rollout exact human hunt_target random win_or_block"
+    players = "corner density density_rollout exact human hunt_target program random win_or_block"
     assert {*players.split(), *shipped_agents()} == {*re.findall(r"\w+", listed.split(":")[-1])}
 
 

@@ -1,6 +1,7 @@
 """conf/ is the source of values: it has what the schemas ask for, and Hydra alone composes it."""
 
 import sys
+from dataclasses import replace
 from inspect import signature
 
 import hydra
@@ -16,15 +17,23 @@ from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
 from rlgames.config.compose import compose_node, hydra_words, load_config, own_hydra, sweep_jobs
 from rlgames.config.conf import about, command_file, conf_dir, option_names, option_values
 from rlgames.config.hydra_version import VERSION_BASE
-from rlgames.config.registry import REGISTRY
+from rlgames.config.overrides import read_words
+from rlgames.config.registry import REGISTRY, make
 from rlgames.config.schema import groups_of, key_fields
-from rlgames.config.typed import from_plain, to_plain, typed
-from rlgames.config.words import read_words
+from rlgames.config.typed import from_plain, make_option, to_plain, typed
 from rlgames.core.errors import ConfigError
 from rlgames.training.parts import check_parts
 
 OPTIONS = [(group, name) for group in REGISTRY for name in option_names(group)]
 PRESETS, GAMES = option_names("experiment"), option_names("game")
+
+
+@pytest.mark.parametrize("name", ["othello", "hex", "2048"])
+def test_both_ends_of_the_range_of_a_board_are_boards(name):
+    option = make_option("game", name)
+    field = key_fields(type(option))["board"]
+    for end in ("low", "high"):
+        make("game", replace(option, board=field.metadata[end]))
 
 
 @pytest.mark.parametrize(("group", "name"), OPTIONS)
@@ -33,8 +42,9 @@ def test_the_file_of_an_option_has_exactly_the_keys_of_its_schema(group, name):
     schema = REGISTRY[group][values["name"]].schema
     assert values["name"] == name
     assert values.keys() == key_fields(schema).keys()
-    if values.get("path") == "???":
-        values["path"] = "RUN"
+    for key in {"path", "command"} & values.keys():  # which no file can set
+        assert values[key] == "???"
+        values[key] = "RUN"
     typed(schema, values)
     assert about(group, name)
 

@@ -72,6 +72,6 @@ def test_an_odd_word_is_refused_in_one_line(word):
 @pytest.mark.parametrize("group", REGISTRY)
 def test_every_option_can_be_sent_to_another_process(group):
     for name in option_names(group):
-        values = {"path": "RUN"} if name == "run" else {}
+        values = {"run": {"path": "RUN"}, "program": {"command": "x"}}.get(name, {})
         option = make_option(group, name, **values)
         assert pickle.loads(pickle.dumps(option)) == option

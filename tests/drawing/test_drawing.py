@@ -69,7 +69,7 @@ def test_percentages_on_the_board_add_up(name):
     board = BoardView(game, state, shares(game, state))
     told = [int(text) for text in re.findall(r"(\d+)%", rendered(board, color_system=None))]
     assert abs(sum(told) - 100) <= len(told) / 2 + 1
-    assert max(told) == round(100 * max(board.probabilities))
+    assert max(told) == round(100 * max(board.opinion))
 
 
 def test_the_last_move_is_marked():

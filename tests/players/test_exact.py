@@ -142,9 +142,8 @@ def test_other_boards_have_no_such_agent():
     assert int(player.choose(game.initial(1, rng()), rng())) == 3  # most threats: the center
 
 
-def test_in_training_its_moves_depend_on_the_position_alone():
+def test_by_default_its_moves_depend_on_the_position_alone():
     cfg = load_config(EvalConfig, ["game=connect4", "player=exact"])
     game = make("game", cfg.game)
-    in_training = build_player(cfg.player, game, cfg.game, in_training=True)
-    assert (in_training._max_positions, in_training._seconds) == (200_000, math.inf)
-    assert build_player(cfg.player, game, cfg.game)._seconds == 0.5
+    player = build_player(cfg.player, game, cfg.game)
+    assert (player._max_positions, player._seconds) == (200_000, math.inf)

@@ -29,7 +29,7 @@ from rlgames.rollouts.play import collect_games
 def players_of(game):
     """Each scripted player that plays a game."""
     for name, part in REGISTRY["player"].items():
-        if not part.make or name == "human":  # it has tests of its own
+        if not part.make or name in ("human", "program"):  # which have tests of their own
             continue
         with suppress(ValueError):
             yield part.load()(game, **arguments(make_option("player", name)))

@@ -94,6 +94,12 @@ def test_known_values_of_2048(rows, columns, value):
     assert find_optimum(game_2048(rows, columns), 60).value == pytest.approx(value, abs=5e-4)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 2), (2, 1)])
+def test_2048_needs_three_cells(rows, columns):
+    with pytest.raises(ValueError, match="over before the first move; use 3 cells"):
+        game_2048(rows, columns)
+
+
 def test_what_is_too_large_is_said_to_be():
     with pytest.raises(OutOfBudget):
         Graph(KInARow(6, 7, 4, gravity=True), 60, 1 << 30)

@@ -135,7 +135,7 @@ def test_json_parses_when_a_command_fails(command, error, code, typed, monkeypat
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(app.Command, "load", lambda _: SimpleNamespace(run=fail))
+    monkeypatch.setattr(app, "load_command", lambda _: SimpleNamespace(run=fail))
     done = typed(command, "format=json")
     assert done.returncode == (code if command != "slove" else 2)
     assert set(json.loads(done.stdout)) == {"error", "hint"}
@@ -149,7 +149,7 @@ def test_what_fails_because_of_an_interrupt_is_one(typed, monkeypatch):
         finally:
             raise AttributeError("torn")
 
-    monkeypatch.setattr(app.Command, "load", lambda _: SimpleNamespace(run=torn))
+    monkeypatch.setattr(app, "load_command", lambda _: SimpleNamespace(run=torn))
     done = typed("eval", "player=random")
     assert (done.returncode, done.stderr) == (130, "rlgames: interrupted\n")
 

@@ -3,8 +3,10 @@
 `make test-browser` installs what it needs.
 """
 
+import json
 import re
 import threading
+from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,16 +20,22 @@ from rlgames.web.app import Page, make_app
 
 pytestmark = pytest.mark.browser
 
+GAME_2048 = "game=2048&position=. . . . / . . . . / . . . 4 / . . . 2"
+
 MAX_MOVES = 60
+BEHIND_PROXY = "/user/ann/proxy/9401"
 
 
 @pytest.fixture(scope="module")
 def address():
-    """The address of a page with all games, served by this process."""
+    """The address of a page with all games, served by this process, also below BEHIND_PROXY."""
     import uvicorn
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
 
+    app = make_app(Page(offered_tables(load_config(ServeConfig, [])), seed=2))
     config = uvicorn.Config(
-        make_app(Page(offered_tables(load_config(ServeConfig, [])), seed=2)),
+        Starlette(routes=[Mount(BEHIND_PROXY, app), Mount("/", app)]),
         port=0,
         log_level="critical",
         lifespan="off",
@@ -50,18 +58,23 @@ def browser():
 
 @pytest.fixture
 def open_page(address, browser):
-    """Open the page at a query; no error may appear in its console, and no request may leave it."""
+    """Open the page at a query; no error may appear in its console, except that the game went on
+    elsewhere, and no request may leave it. script: to run before the page."""
     contexts, errors, leaves = [], [], []
 
-    def opened(query, width=1280, scheme="light", settles=True):
-        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    def opened(query, width=1280, scheme="light", settles=True, below="", script="", **options):
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme, **options
+        )
         contexts.append(context)
+        context.add_init_script(script)
         page = context.new_page()
         page.set_default_timeout(8_000)
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-        page.on("request", lambda request: leaves.append(request.url))
-        page.goto(f"{address}/?{query}")
+        page.on("console", lambda line: errors.append(line.text) if is_error(line) else None)
+        own = (f"{address}{below}/", "data:")
+        page.on("request", lambda each: leaves.extend([each.url][each.url.startswith(own) :]))
+        page.goto(f"{address}{below}/?{query}")
         if settles:
             settle(page)
         return page
@@ -70,7 +83,11 @@ def open_page(address, browser):
     for context in contexts:
         context.close()
     assert not errors
-    assert all(url.startswith((address, "data:")) for url in leaves)
+    assert not leaves
+
+
+def is_error(line):
+    return line.type == "error" and "409 (Conflict)" not in line.text
 
 
 def settle(page):
@@ -222,6 +239,86 @@ def test_the_keyboard_plays_on_cells(open_page):
     assert connect4.get_attribute(".cell.first", "data-cell") == "38"
 
 
+@pytest.mark.parametrize(
+    ("query", "key", "focus", "most"),
+    [
+        ("game=connect4&seat=you&seat=you", "4", "body", 1),
+        ("game=gomoku&seat=you&seat=you", "Enter", ".cell[data-name='B2']", 1),
+        ("game=hex&seat=you&seat=you&position=GIVEN", "Enter", "[data-move=swap]", 1),
+        ("game=2048", "ArrowLeft", "body", 5),
+    ],
+)
+def test_a_key_that_is_held_plays_once_but_slides_on(query, key, focus, most, open_page):
+    page = open_page(query.partition("&position")[0])
+    if "GIVEN" in query:
+        click(page, "B3")
+        most += 1
+    page.focus(focus)
+    for _ in range(6):
+        page.keyboard.down(key)  # after the first one, as a repeated key
+        page.wait_for_timeout(60)
+        settle(page)
+    page.keyboard.up(key)
+    settle(page)
+    assert moves(page) > 1 if most == 5 else moves(page) == most, moves(page)
+
+
+def test_a_click_in_a_stale_tab_shows_the_present_position(open_page):
+    page = open_page("game=tictactoe&seat=you&seat=you")
+    game = page.evaluate("sessionStorage.getItem('game')")
+    script = f"sessionStorage.getItem('game') ?? sessionStorage.setItem('game', {json.dumps(game)})"
+    other = open_page(page.url.partition("?")[2], script=script)
+    click(page, "B2")
+    assert status(other) == "Your turn as X, turn 1"
+    click(other, "A1")
+    assert "went on elsewhere" in other.inner_text("#error")
+    assert (status(other), moves(other)) == ("Your turn as O, turn 2", 1)
+    click(other, "A1")
+    assert (other.inner_text("#error"), moves(other)) == ("", 2)
+    page.click("#undo")
+    settle(page)
+    assert (moves(page), status(page)) == (2, "Your turn as X, turn 3")
+
+
+NO_STORAGE = """Object.defineProperty(window, "sessionStorage", {
+    get() { throw new DOMException("Access is denied for this document.", "SecurityError"); },
+});
+history.replaceState = () => { throw new DOMException("more than 100 times", "SecurityError"); };"""
+
+
+def test_a_game_is_played_without_cookies_and_without_changes_of_the_address(open_page):
+    page = open_page("game=tictactoe&seat=you&seat=you", script=NO_STORAGE)
+    click(page, "B2")
+    assert (moves(page), page.inner_text("#error")) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        ("Promise.resolve(new Response('<html>', {status: 403}))", "status 403"),
+        ("Promise.resolve(new Response('Bad Gateway', {status: 502}))", "does not answer"),
+        ("Promise.reject(Error('away'))", "does not answer"),
+    ],
+)
+def test_a_page_that_cannot_start_says_so_and_tries_again(answer, line, open_page):
+    script = f"window.real = fetch; fetch = () => {answer};"
+    page = open_page("game=tictactoe", settles=False, script=script)
+    page.wait_for_selector(f"#status >> text={line}")
+    if line == "does not answer":
+        page.evaluate("() => { fetch = window.real; }")
+        settle(page)
+        click(page, "B2")
+
+
+def test_the_page_plays_below_a_path_of_a_proxy(open_page):
+    page = open_page("game=tictactoe&seat=you&seat=you", below=BEHIND_PROXY)
+    click(page, "B2")
+    assert f"{BEHIND_PROXY}/?game=tictactoe" in page.url
+    page.reload()
+    settle(page)
+    assert moves(page) == 1
+
+
 def test_an_agent_is_watched(open_page):
     page = open_page("game=tictactoe&seat=tictactoe&seat=random", settles=False)
     page.click("#pause")
@@ -276,7 +373,7 @@ def slow_player(page):
     waits[0].continue_()
 
 
-WISHES = {
+WISHES: dict[str, Callable[[Any], Any]] = {
     "step": lambda page: (page.click("#back"), page.click("#last")),
     "entry": lambda page: (page.click("#log button >> nth=0"), page.click("#last")),
     "hints": lambda page: page.check("input[value=policy]", force=True),
@@ -284,7 +381,16 @@ WISHES = {
     "search": lambda page: page.select_option("#search", "mcts"),
     "swap": lambda page: page.click("#swap"),
     "earlier position": lambda page: page.click("#back"),
-}
+    "earlier position, search": lambda page: (
+        page.click("#back"), page.wait_for_timeout(200), page.select_option("#search", "mcts"),
+    ),
+    "earlier position, swap": lambda page: (page.click("#back"), page.click("#swap")),
+    "search, earlier position": lambda page: (
+        page.select_option("#search", "mcts"), page.click("#back"), page.wait_for_timeout(200),
+    ),
+    "swap, earlier position": lambda page: (page.click("#swap"), page.click("#back")),
+    "seat, search": lambda page: (WISHES["seat"](page), page.select_option("#search", "mcts")),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("wish", WISHES)
@@ -299,9 +405,12 @@ def test_what_a_person_does_while_a_player_thinks_is_done(wish, open_page):
         WISHES[wish](page)
     settle(page)
     page.wait_for_selector("#log li >> nth=1")
-    if wish in ("seat", "search"):
-        assert f"={'mcts' if wish == 'search' else 'you'}" in page.url.replace("seat=you&", "", 1)
-    if wish == "swap":
+    if "search" in wish:
+        page.wait_for_url("**search=mcts*")
+        assert page.input_value("#search") == "mcts"
+    if "seat" in wish:
+        assert "=you" in page.url.replace("seat=you&", "", 1)
+    if "swap" in wish:
         assert page.url.index("seat=connect4") < page.url.index("seat=you")
         page.wait_for_selector("#log li >> nth=2")
     elif wish != "earlier position":
@@ -429,6 +538,55 @@ def test_2048_is_played_by_swipes(open_page):
     )
     settle(page)
     assert moves(page) >= 1
+
+
+def fingers(page, *distances):
+    """Drag fingers that begin 40 pixels apart on the board outwards, as a touch screen does."""
+    touch, box = page.context.new_cdp_session(page), page.locator("#boards svg").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    for step in range(10):
+        points = [
+            {"x": x + sign * (20 + step * distance / 9), "y": y, "id": number}
+            for number, (sign, distance) in enumerate(zip((-1, 1), distances, strict=False))
+        ]
+        kind = "touchMove" if step else "touchStart"
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.wait_for_timeout(400)
+    settle(page)
+
+
+def test_two_fingers_zoom_and_one_plays(open_page):
+    page = open_page("game=2048", width=400, has_touch=True, is_mobile=True)
+    fingers(page, 90, 90)
+    assert moves(page) == 0
+    assert page.evaluate("visualViewport.scale") > 1.2
+    page = open_page(GAME_2048, width=400, has_touch=True, is_mobile=True)
+    fingers(page, 90)
+    assert page.locator("#log li").all_inner_texts() == ["1. left"]
+    assert page.evaluate("[visualViewport.scale, scrollY]") == [1, 0]
+
+
+def test_on_a_phone_the_directions_of_2048_are_a_cross(open_page):
+    page = open_page("game=2048", width=360)
+    at = {
+        name: page.locator(f"[data-move={name}]").bounding_box()
+        for name in ("up", "left", "right", "down")
+    }
+    assert at["up"]["y"] < at["left"]["y"] == at["right"]["y"] < at["down"]["y"]
+    assert at["left"]["x"] < at["up"]["x"] == at["down"]["x"] < at["right"]["x"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_link_to_a_2048_position_keeps_its_score(open_page):
+    page = open_page(GAME_2048)
+    for _ in range(3):
+        for key in ("ArrowUp", "ArrowLeft"):
+            page.keyboard.press(key)
+            settle(page)
+    shown = status(page)
+    assert int(re.search(r"turn (\d+)", shown)[1]) > 3
+    assert status(open_page(page.url.partition("?")[2])) == shown
 
 
 def test_whoever_takes_over_2048_has_all_four_directions(open_page):

@@ -1,6 +1,7 @@
 """The page's interface: every game, what it refuses, and how quickly it answers."""
 
 import json
+import re
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,8 +28,12 @@ GAMES = option_names("game")
 SECONDS_PER_CLICK = 0.1
 
 
-def page(tables):
-    return TestClient(app.make_app(app.Page(tables, seed=1)), base_url="http://127.0.0.1:8765")
+PROXIES = ["demo-9205.app.github.dev", "*.hf.space", "mybox.local", "2001:db8::1"]
+
+
+def page(tables, hosts=()):
+    served = app.make_app(app.Page(tables, seed=1), hosts)
+    return TestClient(served, base_url="http://127.0.0.1:8765")
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +134,40 @@ def test_players_take_all_seats_and_change_during_a_game(client):
     assert sum(move["share"] for move in hint["moves"]) == pytest.approx(1, abs=0.01)
 
 
+def refused_as_stale(game, **body):
+    """The present position, which the refusal of an action has."""
+    answer = game.client.post(f"/api/sessions/{game.key}", json=body)
+    assert answer.status_code == 409, answer.text
+    assert len(answer.json()["error"].splitlines()) == 1
+    return answer.json()
+
+
+@pytest.mark.parametrize("seats", [["you", "you"], ["you", "random"]])
+def test_an_action_meant_for_an_earlier_position_gets_the_present_one(seats, client):
+    game = Game(client, game="tictactoe", seats=seats)
+    start = game.view
+    game.play("B2")
+    for body in ({"do": "move", "move": "A1"}, {"do": "undo"}, {"do": "sit", "seats": seats}):
+        view = refused_as_stale(game, **body, ply=start["plies"])
+        assert {name: view[name] for name in game.view} == game.view
+    old = {name: game.view[name] for name in ("present", "plies")}
+    game.act("undo")
+    game.play("A1" if "B3" in old["present"] else "C3")
+    body = {"ply": old["plies"], "present": old["present"]}  # as many moves, but others
+    assert refused_as_stale(game, do="undo", **body)["log"] == game.view["log"]
+    game.act("undo", ply=game.view["plies"], present=game.view["present"])
+
+
+def test_a_ship_placed_elsewhere_counts(client):
+    game = Game(client, game="salvo_duel")
+    game.view = game.post("/api/sessions", game="salvo_duel", fleet="hand")
+    game.key = game.view["id"]
+    game.act("move", move="A1-A3", ply=0)
+    for body in ({"do": "move", "move": "random"}, {"do": "undo"}):
+        assert refused_as_stale(game, **body, ply=0)["status"].startswith("Place your ship of 2")
+    game.act("undo", ply=game.view["plies"])
+
+
 def test_exact_values_are_those_of_the_game(client):
     game = Game(client, game="tictactoe", position="X . . / . O . / . . X")
     values = {move["move"]: move["text"] for move in game.act("hint", kind="exact")["moves"]}
@@ -190,6 +229,28 @@ def test_the_moves_so_far_are_those_of_the_game(client):
     assert [line["move"] for line in game.act("view")["log"]] == ["A1"]
     game.act("undo")
     assert [line["move"] for line in game.act("move", move="B2")["log"]] == ["B2"]
+
+
+@pytest.mark.parametrize(
+    ("game", "moves", "won"),
+    [
+        ("tictactoe", "A1 B1 A2 B2 A3", [0, 3, 6]),
+        ("tictactoe", "A1 C1 B1 B2 A2 A3", [2, 4, 6]),
+        ("connect4", "1 2 2 3 3 4 3 4 4 6 4", [17, 23, 29, 35]),
+        ("gomoku", "A1 A2 B1 B2 C1 C2 E1 E2 F1 F2 D1", [0, 1, 2, 3, 4, 5]),
+        ("hex", "G1 D1 B1 D2 B2 D3 B3 D4 B4 D5 B5 D6 B6 D7 B7", [*range(1, 49, 7)]),
+        ("hex", "A1 A3 B1 B3 C1 C3 D1 D3 E1 E3 F1 F5 G1 F3 B5 G3", [*range(14, 21)]),
+    ],
+)
+def test_what_won_is_framed(game, moves, won, client):
+    playing = Game(client, game=game, seats=["you", "you"])
+    for move in moves.split():
+        assert playing.view["turn"] == "you"
+        playing.act("move", move=move)
+    framed = re.findall(r"chosen' data-cell='(\d+)'", playing.view["boards"][0]["svg"])
+    assert [*map(int, framed)] == won
+    playing.act("undo")
+    assert playing.act("view")["boards"][0]["svg"].count(" chosen'") == 1
 
 
 class Wordy(KInARow):
@@ -322,15 +383,45 @@ def test_other_pages_and_names_are_refused(client):
         "http://evil.example",
         "null",
         "http://[",
-        "http://127.0.0.1:80",
-        "https://localhost",
+        "https://127.0.0.1.evil.example",
+        "http://192.168.0.1:8765",
     ):
         answer = client.post("/api/sessions", json={}, headers={"origin": origin})
         assert answer.status_code == 403, origin
+        assert "hosts=[" in answer.json()["error"]
     own = {"origin": "http://127.0.0.1:8765"}
     assert client.post("/api/sessions", json={"game": "tictactoe"}, headers=own).status_code == 200
-    for host in ("evil.example", "127.0.0.1.evil.example:8765", "192.168.0.1"):
-        assert client.get("/", headers={"host": host}).status_code == 400, host
+    for host in ("evil.example", "127.0.0.1.evil.example:8765", "192.168.0.1", "[::2]:80", ""):
+        answer = client.get("/", headers={"host": host})
+        assert answer.status_code == 400, host
+        name = host.partition(":8")[0] or "NAME"
+        assert f"rlgames with hosts=[{'::2' if '::2' in host else name}]" in answer.text
+
+
+def test_the_page_plays_behind_proxies_that_change_host_or_origin():
+    served = page(offered_tables(load_config(ServeConfig, ["game=tictactoe"])), PROXIES)
+    for host, origin in (
+        ("demo-9205.app.github.dev", "http://localhost:9205"),  # Codespaces
+        ("localhost:9205", "https://demo-9205.app.github.dev"),  # nginx, by default
+        ("demo-9205.app.github.dev", "https://demo-9205.app.github.dev:8443"),
+        ("a.b.hf.space", "https://a.b.hf.space"),
+        ("MyBox.local.:9205", "http://mybox.local"),
+        ("[::1]:9205", "http://[::1]:9205"),
+        ("[2001:DB8:0::1]:9205", "http://127.0.0.1"),
+    ):
+        headers = {"host": host, "origin": origin}
+        answer = served.post("/api/sessions", json={}, headers=headers)
+        assert answer.status_code == 200, (host, origin, answer.text)
+    for host in ("hf.space", "evil.app.github.dev"):
+        assert served.get("/", headers={"host": host}).status_code == 400, host
+
+
+def test_the_page_answers_to_the_ip_address_at_which_it_is_reached():
+    """A name could be made to lead here; an IP address that was reached cannot."""
+    tables = offered_tables(load_config(ServeConfig, ["game=tictactoe"]))
+    for address, status in (("http://192.168.0.7:8765", 200), ("http://box:8765", 400)):
+        reached = TestClient(app.make_app(app.Page(tables)), base_url=address)
+        assert reached.get("/").status_code == status
 
 
 @pytest.mark.parametrize(
@@ -350,7 +441,6 @@ def test_the_page_asks_for_nothing_elsewhere(client):
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert "http" not in answer.text.replace("http://www.w3.org/2000/svg", "")
-    assert len(client.get("/page.js").text.splitlines()) <= 398
 
 
 def test_old_games_make_room(client, monkeypatch):

@@ -15,7 +15,7 @@ import rlgames as package
 from rlgames.commands.serve import game_page
 from rlgames.config.commands import PlayConfig, ShowConfig, WatchConfig
 from rlgames.config.compose import load_config
-from rlgames.config.words import quoted
+from rlgames.config.overrides import quoted
 
 
 def get(port, path, **body):
@@ -62,6 +62,27 @@ def test_a_command_opens_the_page_with_a_query(tmp_path):
     with served(tmp_path, *words) as (port, process):
         query = "game=tictactoe&seat=random&seat=you&hints=policy"
         assert f"http://127.0.0.1:{port}/?{query} " in process.output()[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["host=0.0.0.0"], "192.0.2.5"),
+        (["host=0.0.0.0", "hosts=[*.hf.space,MyBox.local]"], "mybox.local"),
+        (["host=::"], "192.0.2.5"),
+        (["host=127.0.0.1", "hosts=[demo.app.github.dev]"], "127.0.0.1"),
+        (["host=localhost"], "localhost"),
+    ],
+)
+def test_the_address_that_is_printed_leads_to_the_page(words, shown, tmp_path, monkeypatch):
+    monkeypatch.setattr("rlgames.web.app._address_in_network", lambda: "192.0.2.5")
+    with served(tmp_path, "serve", "game=tictactoe", *words) as (port, process):
+        assert process.output()[0] == f"rlgames: http://{shown}:{port}/ (Ctrl-C ends it)\n"
+
+
+def test_ipv6_is_served(tmp_path):
+    with served(tmp_path, "serve", "game=tictactoe", "host=::1", at="::1") as (port, process):
+        assert f"http://[::1]:{port}/ " in process.output()[0]
 
 
 def opened(schema, run, *words):
@@ -112,6 +133,10 @@ def test_show_opens_a_position(run, tmp_path):
         (["serve", "checkpoint=final"], "needs a run"),
         (["serve", "host=203.0.113.7", "open=false"], "cannot listen on 203.0.113.7"),
         (["serve", "port=0"], "port"),
+        (["serve", "host=203.0.113.7"], "use host=127.0.0.1"),
+        (["serve", "host=127.0.0.1:80"], "use host=127.0.0.1"),
+        (["serve", "hosts=[other.local:9204]"], "use hosts=[other.local]"),
+        (["serve", "hosts=['https://demo.app.github.dev/']"], "use hosts=[demo.app.github.dev]"),
     ],
 )
 def test_what_cannot_be_served_gives_one_line(words, hint, typed):

@@ -30,13 +30,27 @@ class ExactConfig(OptionConfig):
     seconds: float = key(POSITIVE, 1e6, help="time limit for solving before the first move")
     memory_gb: float = key(POSITIVE, 1e4, help="memory limit for solving, in GiB")
     move_positions: int | None = key(
-        1, 10**12, help="positions per Connect 4 move, for the same games on every machine"
+        1, 10**12, help="positions per Connect 4 move; null: no limit, 200,000 without move_seconds"
     )
-    move_seconds: float | None = key(POSITIVE, 1e6, help="seconds per Connect 4 move; null: 0.5")
+    move_seconds: float | None = key(POSITIVE, 1e6, help="seconds per Connect 4 move")
 
 
 class RunPlayerConfig(OptionConfig):
     path: str = key(help="run directory or checkpoint file", is_path=True)
+
+
+class ProgramConfig(OptionConfig):
+    command: str = key(help="what starts the program, as in 'python mine.py'")
+    protocol: str = key(
+        of=("lines", "gtp"), help="lines: JSON in, a move out; gtp: Go Text Protocol"
+    )
+    setup: list[str] = key(help="gtp: commands before each game, as in [set_game Othello]")
+    processes: int = key(1, 1024, help="copies of the program that think at the same time")
+    move_seconds: float = key(POSITIVE, 1e6, help="time limit for a move, the first one included")
+    on_error: str = key(
+        of=("raise", "forfeit"),
+        help="a late, illegal or missing move: raise: stop; forfeit: a loss",
+    )
 
 
 class PastConfig(OptionConfig):
@@ -53,6 +67,7 @@ PLAYERS = {
     "density_rollout": Option(DensityRolloutConfig, "rlgames.players.fleets:DensityRollout"),
     "exact": Option(ExactConfig, "rlgames.players.exact:exact_player"),
     "human": Option(OptionConfig, "rlgames.terminal.human:Human"),
+    "program": Option(ProgramConfig, "rlgames.players.program:Program", runs_code=True),
     "run": Option(RunPlayerConfig),
     "self": Option(OptionConfig, training_only=True),
     "past": Option(PastConfig, training_only=True),

@@ -7,7 +7,7 @@ import re
 import torch
 from torch import Tensor
 
-from rlgames.games import board
+from rlgames.games import board_text
 from rlgames.games.fleets.layouts import Fleet
 
 
@@ -16,7 +16,7 @@ class Placement:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        self.board_format = board.lettered_format(fleet.rows, fleet.columns)
+        self.board_format = board_text.lettered_format(fleet.rows, fleet.columns)
         self.cells: dict[int, list[int]] = {}
 
     @property
@@ -70,7 +70,7 @@ class Placement:
     def draw(self) -> str:
         """The board with the ships that are placed."""
         marks = ["#" if ship else "." for ship in self.layout().tolist()]
-        return board.draw([board.split(marks, self.fleet.columns)], self.board_format)
+        return board_text.draw([board_text.split(marks, self.fleet.columns)], self.board_format)
 
     def layout(self) -> Tensor:
         """Uint8 [N]: the ships placed so far, numbered from 1 as the rules number them.

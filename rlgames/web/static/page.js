@@ -14,19 +14,22 @@ let chosen = [];       // cells of a move that were clicked so far
 let hints = "";        // the kind of hints that are shown; "" for none
 let advice = null;     // the last hint
 let isPaused = false, isMoving = false, fromLink = false;
+let wish = null;       // a change of the game that waits for the move of the player that thinks
 let thinking = null;   // the answer to come of the player that was asked for a move, with the key of its game
 let era = 0;           // grows with every action; an answer to an earlier one is dropped
 
 // The server
 
+/** The answer to a request; GET without a body. Throws an error with the status, 0 if the server is away, and the answer. */
 async function post(path, body) {
-  const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-  const answer = await fetch(path, request).catch(() => {
-    throw Object.assign(new Error("The server does not answer. The page tries again; is rlgames still running?"), { status: 0 });
-  });
-  const result = await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(result.error), { status: answer.status });
-  return result;
+  const request = body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await fetch(path, request).catch(() => ({ status: 502 }));
+  const result = await answer.json?.().catch(() => null);  // a proxy answers in its own words
+  if (answer.ok && result) return result;
+  const isAway = !result && [502, 503, 504].includes(answer.status);
+  const words = isAway ? "The server does not answer. The page tries again; is rlgames still running?"
+    : result?.error ?? `The answer is not of this page's server (status ${answer.status}); is there a login in front of it?`;
+  throw Object.assign(new Error(words), { status: isAway ? 0 : answer.status, result });
 }
 
 /** Ask the server and show its answer, unless something else was done since; whether it was shown. */
@@ -48,7 +51,9 @@ async function ask(request, shown) {
     $("error").textContent = error.message;
     if (!view) $("status").textContent = "No game: choose another one";
     if (error.status === 404 && game) open(settings(), "The server had forgotten this game; it goes on from here.");
-    if ([0, 409].includes(error.status)) setTimeout(() => mine === era && act({ do: "view", ply: shownPly() }), RETRY_DELAY);
+    if (error.status === 0) setTimeout(() => mine === era && act({ do: "view", ply: shownPly() }), RETRY_DELAY);
+    if (error.status === 409) await show(error.result);  // the game went on elsewhere
+    else if (view) drawSetup();  // as it is, not as it was wanted
     return false;
   }
 }
@@ -56,7 +61,8 @@ async function ask(request, shown) {
 /** Start a game, from the settings of an address or of the controls, or go on with the one that has parts.id. */
 function open(parts, note = "") {
   document.body.classList.add("is-waiting");
-  return ask(() => post("/api/sessions", parts), (answer) => {
+  wish = null;
+  return ask(() => post("api/sessions", parts), (answer) => {
     game = { ...answer.about, id: answer.id };
     isPaused = false;
     fromLink = Boolean(parts.position);
@@ -67,52 +73,65 @@ function open(parts, note = "") {
   });
 }
 
-const act = (body, shown = show) => view && ask(() => post(`/api/sessions/${game.id}`, body), shown);
+const act = (body, shown = show) => view && ask(() => post(`api/sessions/${game.id}`, body), shown);
 
-/** Change the game once the player that thinks has moved. */
+/** Change the position that is shown; the server refuses if the game went on elsewhere. */
+const alter = (body) => act({ ply: view.plies, present: view.present, ...body });
+
+/** Change the game, once the player that thinks has moved. */
 async function change(body) {
-  if (thinking?.id === game.id) {
-    const mine = ++era;
-    $("error").textContent = "Waiting for the player's move …";
-    await thinking.answer;
-    if (mine !== era) return;
-  }
-  await act(body);
+  if (thinking?.id !== game.id) return alter(body);
+  wish = body;
+  drawSetup();
+  document.body.classList.add("is-waiting");
+  $("error").textContent = "Waiting for the player's move …";
 }
 
 /** Ask the player for its move, once; whatever is shown when it comes is shown anew. */
 async function reply() {
   const id = game.id, isAsked = thinking?.id === id;
-  if (!isAsked) thinking = { id, answer: post(`/api/sessions/${id}`, { do: "reply", ply: view.plies }).catch((error) => error) };
+  if (!isAsked) thinking = { id, answer: post(`api/sessions/${id}`, { do: "reply", ply: view.plies }).catch((error) => error) };
   const mine = era, asked = thinking, answer = await asked.answer;
   if (thinking === asked) thinking = null;
   if (game.id !== id) return;
-  if (mine === era) await ask(() => (answer instanceof Error ? Promise.reject(answer) : answer), show);
+  if (wish && answer.status !== 0) {
+    const wished = wish;
+    wish = null;
+    if (!(answer instanceof Error)) take(answer);
+    await alter(wished);
+  } else if (mine === era) await ask(() => (answer instanceof Error ? Promise.reject(answer) : answer), show);
   else if (!document.body.dataset.asks) await act({ do: "view", ply: shownPly() });
 }
 
 /** The ply that is shown; undefined for the present one. */
 const shownPly = () => (view.ply < view.plies ? view.ply : undefined);
 
+/** The seats and the search, as the person wants them. */
+const seated = ({ seats, search } = wish ?? view) => ({ seats, search });
+
 /** What would start this position again. */
 function settings(changes = {}) {
   if (!view) return { game: $("game").value, fleet: "hand", ...changes };  // a game that did not open
   const position = view.plies || fromLink ? view.present : null;
-  return { game: game.game, seats: view.seats, search: view.search, position, fleet: "hand", ...changes };
+  return { game: game.game, ...seated(), position, fleet: "hand", ...changes };
 }
 
 // What is shown
 
-async function show(next) {
+function take(next) {
   view = next;
   chosen = [];
   advice = null;
   isMoving = false;
   if (hints && !(hints in view.hints)) hints = "";
   draw();
+}
+
+async function show(next) {
+  take(next);
   const isWatched = !view.seats.includes("you");
   const isWaiting = view.turn === "player" && view.ply === view.plies && !(isWatched && isPaused);
-  document.body.classList.toggle("is-waiting", isWaiting);
+  document.body.classList.toggle("is-waiting", isWaiting || Boolean(wish));
   if (hints && (isWatched || !isWaiting) && !await hint()) return;
   if (!isWaiting) return;
   const mine = era;
@@ -145,9 +164,26 @@ function draw() {
   $("pause").hidden = view.seats.includes("you") || view.turn === "over";
   $("speed-label").hidden = view.seats.includes("you");
   $("pause").textContent = isPaused ? "Continue" : "Pause";
-  window.history.replaceState(null, "", address(settings()));
-  sessionStorage.setItem("game", JSON.stringify([location.search, game.id]));
+  remember();
   focus();
+}
+
+/** Keep the game over a reload, where the browser allows it: cookies may be blocked, or changes of the address too many. */
+function remember() {
+  try {
+    window.history.replaceState(null, "", address(settings()));
+    sessionStorage.setItem("game", JSON.stringify([location.search, game.id]));
+  } catch { /* a reload starts a new game */ }
+}
+
+/** The key of the game that this address had before a reload. */
+function remembered() {
+  try {
+    const [shown, id] = JSON.parse(sessionStorage.getItem("game"));
+    return shown === location.search ? id : null;
+  } catch {
+    return null;
+  }
 }
 
 /** The position and its moves, with the last hint. */
@@ -213,6 +249,7 @@ function drawMoves(moves = view.moves.filter((move) => !move.cells.length)) {
   const shares = new Map((advice?.moves ?? []).map((move) => [move.move, move.text]));
   const names = moves.map(({ move }) => move);
   if (names.length) game.directions ??= names.every((name) => SIGNS[name]);
+  document.body.classList.toggle("slides", Boolean(game.directions));
   $("moves").replaceChildren(...(game.directions ? Object.keys(SIGNS) : names).map((move) => {
     const text = [SIGNS[move], move, shares.get(move)].filter(Boolean).join(" ");
     const button = make("button", text, { type: "button" });
@@ -227,8 +264,9 @@ const fill = (select, names, value, label = (name) => name) =>
 
 function drawSetup() {
   $("game").value = game.game;
-  $("seats").replaceChildren(...view.seats.map((player, number) => {
-    const label = make("label", view.seats.length > 1 ? `Seat ${number + 1} ` : "Player ");
+  const { seats, search } = seated();
+  $("seats").replaceChildren(...seats.map((player, number) => {
+    const label = make("label", seats.length > 1 ? `Seat ${number + 1} ` : "Player ");
     const select = make("select", "", { id: `seat${number}` });
     // The closed control shows a name; the list shows how strong the others are.
     fill(select, [...new Set([...game.players, player])], player, (name) =>
@@ -236,9 +274,9 @@ function drawSetup() {
     label.append(select);
     return label;
   }));
-  $("strength").textContent = [...new Set(view.seats)].filter((name) => game.strengths[name])
+  $("strength").textContent = [...new Set(seats)].filter((name) => game.strengths[name])
     .map((name) => `${name} ${game.strengths[name]}.`).join(" ");
-  fill($("search"), ["", ...game.searches], view.search ?? "", (name) => name || "none");
+  fill($("search"), ["", ...game.searches], search ?? "", (name) => name || "none");
   $("search-label").hidden = !game.searches.length;
   $("hints").hidden = !Object.keys(view.hints).length;
   $("kinds").replaceChildren(...Object.entries({ "": "Off", ...view.hints }).map(([kind, name]) => {
@@ -298,7 +336,7 @@ function choose(target) {
 function play(move) {
   if (isMoving) return;
   isMoving = true;
-  act({ do: "move", move });
+  alter({ do: "move", move });
 }
 
 function focusCell(target) {
@@ -319,9 +357,12 @@ function nextCell(from, key) {
 function press(event) {
   if (!view || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, input")) return;
   const cell = event.target.closest(".cell[tabindex]");
-  const name = ARROWS[event.key] ?? event.key;
-  if (view.moves.some(({ move }) => move === name)) play(name);
-  else if (cell && (event.key === "Enter" || event.key === " ")) choose(cell);
+  const name = ARROWS[event.key] ?? event.key, isMove = view.moves.some(({ move }) => move === name);
+  const isChoice = [" ", "Enter"].includes(event.key) && event.target.closest("button, .cell");
+  if (event.repeat && !ARROWS[event.key]) {  // a key that is held is pressed once, unless it slides tiles or moves the focus
+    if (!isMove && !isChoice) return;
+  } else if (isMove) play(name);
+  else if (cell && isChoice) choose(cell);
   else if (ARROWS[event.key] && (cell || event.target === document.body)) focusCell(nextCell(cell, event.key));
   else return;
   event.preventDefault();
@@ -355,9 +396,9 @@ async function copyLink() {
 
 function listen() {
   $("boards").addEventListener("click", ({ target }) => choose(target.closest(".cell.open")));
-  let touch = null;
-  $("boards").addEventListener("touchstart", (event) => { [touch] = event.changedTouches; }, { passive: true });
-  $("boards").addEventListener("touchmove", (event) => { if (game?.directions) event.preventDefault(); }, { passive: false });
+  let touch = null;  // of one finger; two zoom
+  const begin = ({ touches, changedTouches }) => { touch = touches.length > 1 ? null : changedTouches[0]; };
+  $("boards").addEventListener("touchstart", begin, { passive: true });
   $("boards").addEventListener("touchend", (event) => touch && swipe(touch, event.changedTouches[0]));
   const isOn = (button) => button.getAttribute("aria-disabled") !== "true";
   $("moves").addEventListener("click", ({ target }) => target.dataset.move && isOn(target) && play(target.dataset.move));
@@ -368,10 +409,10 @@ function listen() {
   $("kinds").addEventListener("change", (event) => { hints = event.target.value; show(view); });
   $("game").addEventListener("change", () => { view = null; open({ game: $("game").value, fleet: "hand" }); });
   $("seats").addEventListener("change", () => sit([...$("seats").querySelectorAll("select")].map(({ value }) => value)));
-  $("search").addEventListener("change", () => sit(view.seats));
+  $("search").addEventListener("change", () => sit(seated().seats));
   $("new").addEventListener("click", () => open(settings({ position: null })));
   $("undo").addEventListener("click", () => isOn($("undo")) && change({ do: "undo" }));
-  $("swap").addEventListener("click", () => sit([...view.seats].reverse()));
+  $("swap").addEventListener("click", () => sit([...seated().seats].reverse()));
   $("random").addEventListener("click", () => play("random"));
   $("pause").addEventListener("click", () => { isPaused = !isPaused; act({ do: "view" }); });
   $("link").addEventListener("click", copyLink);
@@ -383,13 +424,19 @@ function listen() {
 }
 
 async function start() {
-  const query = new URLSearchParams(location.search), answer = await (await fetch("/api/games")).json();
-  fill($("game"), Object.keys(answer.games), query.get("game"), (name) => answer.games[name]);
+  const query = new URLSearchParams(location.search), seats = query.getAll("seat");
+  try {
+    const { games } = await post("api/games");
+    fill($("game"), Object.keys(games), query.get("game"), (name) => games[name]);
+  } catch (error) {
+    $("status").textContent = error.message;
+    if (error.status === 0) setTimeout(start, RETRY_DELAY);
+    return;
+  }
   listen();
   hints = query.get("hints") ?? "";
-  const seats = query.getAll("seat"), [shown, id] = JSON.parse(sessionStorage.getItem("game")) ?? [];
   open({
-    id: shown === location.search ? id : null,
+    id: remembered(),
     game: query.get("game"), seats: seats.length ? seats : null, search: query.get("search"),
     position: query.get("position"), fleet: query.get("fleet") ?? "hand",
   });

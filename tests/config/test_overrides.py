@@ -5,7 +5,7 @@ from helpers import check_refused
 
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.compose import hydra_words, load_config, own_hydra
-from rlgames.config.words import quoted, read_words, split_flags
+from rlgames.config.overrides import quoted, read_words, split_flags
 from rlgames.core.errors import ConfigError
 
 
