@@ -88,7 +88,7 @@ class Reward:
             self.constant = -scale
         known = {*MOVE_TERMS, *FINAL_TERMS, *game.measures(game.example_state())}
         if self.scored not in known or (self.scored == "outcome" and game.spec.seats == 1):
-            raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")
+            raise ValueError(f"reward.scored={scored} is not defined for {game.spec.name}")
         if minus != "nothing":
             require(game, KnownRandomPlay, f"reward.minus={minus}")
 

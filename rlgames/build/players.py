@@ -100,7 +100,7 @@ def _around(
     with value_errors(f"{key}={solve_positions}: ", f"use {key}=0"):
         value, goal = keys.get("value"), game.spec.goal
         if value not in (None, goal):
-            raise ValueError(f"exact moves are best for {goal}, and search.value={value} is not")
+            raise ValueError(f"the exact solver maximizes {goal}, not search.value={value}")
         solver = EndgameSolver(game, solve_positions)
     if isinstance(search, Search):
         return ExactEndgameSearch(search, solver)

@@ -44,7 +44,7 @@ def check_rules(game: KInARow) -> None:
     """Raises ValueError for a game derived from k in a row, which may be won in another way."""
     if type(game) is not KInARow:
         raise ValueError(
-            f"policy=ntuple knows how k in a row is won, not the rules of {game.spec.name}; "
+            f"policy=ntuple supports 2048 and k in a row, not {game.spec.name}; "
             "use a network, or policy=table"
         )
 

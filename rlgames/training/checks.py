@@ -59,7 +59,7 @@ def _check_records(plan: Plan) -> None:
                 f"{key}={getattr(cfg, key)} needs recorded games", "add demonstrations=FILE"
             )
     if cfg.demonstrations and not cfg.demos_per_batch and not is_cloned:
-        raise ConfigError("demonstrations= is given, and not used", "add demos_per_batch=N")
+        raise ConfigError("demonstrations= has no effect here", "add demos_per_batch=N")
     if cfg.demonstrations and plan.is_held_out:
         raise ConfigError(
             "holdout= and demonstrations= cannot be combined",

@@ -122,7 +122,7 @@ class Evaluator:
         elif not direction(self.game.spec.goal, self.best_by):
             reason = f"neither more nor less {self.best_by} is better there"
         if reason:
-            raise ConfigError(f"best_by={self.best_by} says nothing about {name}: {reason}", hint)
+            raise ConfigError(f"best_by={self.best_by} is not supported in {name}: {reason}", hint)
 
     def evaluate(self, greedy: Agent, num_games: int, stream: str) -> EvaluationResult:
         """Play games drawn from the named stream, on the layouts of training and on those held

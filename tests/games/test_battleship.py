@@ -86,7 +86,7 @@ def test_random_play_takes_as_long_as_theory_says(rules, expected):
     ("rules", "message"),
     [
         ((4, 4, [5]), "longest that does is 4"),
-        ((4, 4, []), "no ship"),
+        ((4, 4, []), "is empty"),
         ((2, 2, [2, 2, 2]), "fill 6 cells"),
         ((3, 3, [3, 3, 2, 1]), None),
         ((1, 5, [2, 2, 2]), "fill 6 cells"),

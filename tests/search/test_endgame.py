@@ -118,6 +118,6 @@ def test_a_game_without_such_a_solver_says_so_before_it_is_played(name):
 
 def test_exact_moves_are_not_best_for_another_value():
     words = ["search=mcts", "search.solve_positions=1000", "search.value=max_tile"]
-    with pytest.raises(ConfigError, match=r"best for score, and search\.value=max_tile is not"):
+    with pytest.raises(ConfigError, match=r"maximizes score, not search\.value=max_tile"):
         search_of(make_game("game=2048", "board=2"), *words)
     search_of(make_game("game=2048", "board=2"), *words[:2], "search.value=score")

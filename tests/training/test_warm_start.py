@@ -380,7 +380,7 @@ MISFITS = [
     ([*CLONE, "teacher=corner"], "2048"),
     ([*CLONE, "teacher=past"], "another player"),
     ([*CLONE, "teacher=@/held"], "trained with game=salvo"),
-    ([*CLONE, "teacher=win_or_block", "demonstrations=@/record"], "not used"),
+    ([*CLONE, "teacher=win_or_block", "demonstrations=@/record"], "no effect"),
     ([*TTT, "teacher=win_or_block"], "learner=behavior_cloning"),
     (
         ["game=tictactoe", "learner=behavior_cloning", "policy=table", "teacher=random"],

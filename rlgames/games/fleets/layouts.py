@@ -112,7 +112,7 @@ class Fleet(Tables):
 
 def _check_ships(rows: int, columns: int, ships: list[int]) -> None:
     if not ships:
-        raise ValueError("ships=[] names no ship; give at least one length, as in ships=[3]")
+        raise ValueError("ships=[] is empty; give at least one length, as in ships=[3]")
     longest = max(rows, columns)
     if max(ships) > longest:
         raise ValueError(
