@@ -33,10 +33,11 @@ from rlgames.core.rng import make_generator
 from rlgames.core.text import counted, printable
 from rlgames.evaluation.elo import Arena, compete
 from rlgames.evaluation.estimates import MIN_GAMES
+from rlgames.evaluation.evaluate import EvaluationSettings, useful_opening_turns
 from rlgames.evaluation.paired import Comparison, compare_paired
 from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
-from rlgames.players.player import Player, RandomOpening
+from rlgames.players.player import Player
 from rlgames.runs.find import find_run, run_name, run_path
 from rlgames.runs.reports import check_report, keep_report
 from rlgames.terminal.tables import Column, fits, print_table
@@ -65,6 +66,7 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
         about = {"game": to_plain(self.cfg)["game"], "games": self.cfg.games, "seed": self.cfg.seed}
+        about["opening_turns"] = self.cfg.opening_turns
         return about | (self._tournament() if self.arena else self._comparison())
 
     def _tournament(self) -> dict[str, Any]:
@@ -148,7 +150,10 @@ def run(config: ArenaConfig) -> Result:
         means = [exact_mean(game, player, None) for player in players]
         result = Result(cfg, names, [], comparison=comparison, exact_means=means)
     else:
-        arena = compete(game, streams, players, cfg.games, lambda *pair: make_rng(sorted(pair)))
+        settings = EvaluationSettings(
+            cfg.games, opening_turns=cfg.opening_turns or 0, opening_seed=cfg.seed
+        )
+        arena = compete(game, streams, players, settings, lambda *pair: make_rng(sorted(pair)))
         result = Result(cfg, names, [player.statistics() for player in players], arena)
     digests = {word: checkpoint_digest(run_path(word)) for word in runs}
     others = [word.removeprefix("".join(runs[:1])) for word in contestants if word not in runs]
@@ -189,8 +194,12 @@ def competitors(
             players.append(build_player(option, game, cfg.game, search))
     if cfg.player is not None:
         players.append(build_player(cfg.player, game, cfg.game))
-    if cfg.opening_turns:
-        players = [RandomOpening(game, player, cfg.opening_turns) for player in players]
+    if cfg.opening_turns and game.spec.seats == 1:
+        text = f"{game.spec.name} is a one-player game, played on the same boards by all"
+        raise ConfigError(text, "remove opening_turns=")
+    if cfg.opening_turns is None:
+        turns = useful_opening_turns(game, players)
+        cfg = dataclasses.replace(cfg, opening_turns=turns)
     if cfg.search is not None and cfg.search.name not in {name for _, name in parts}:
         raise ConfigError(
             f"no player searches with search={cfg.search.name}",
@@ -254,6 +263,8 @@ def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
         Column("points", [f"{mean:.1%}" for mean in means], 1),
     ]
     title = f"ranking, {result.cfg.games:,} games per pair"
+    if turns := result.cfg.opening_turns:
+        title += f", random openings of {counted(turns, 'turn')}, each in both seats"
     print_table(title, [each for each in columns if any(each.cells)], "table")
     varying = [each for each in arena.evaluations.values() if not each.is_exact]
     if any(intervals) and any(each.games < ROUGH_GAMES for each in varying):
