@@ -32,7 +32,7 @@ from rlgames.players.player import HasProbabilities, Random
 from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
 from rlgames.runs.reports import keep_report
 from rlgames.solvers.graph import Graph, exact_results, exploitability, find_graph
-from rlgames.terminal.tables import Column, print_table
+from rlgames.terminal.tables import Column, print_titled
 
 if TYPE_CHECKING:
     from rlgames.commands.match import Match
@@ -386,12 +386,14 @@ def reach_rows(evaluation: Evaluation) -> Rows:
     return [(f"reach {tile}", f"{rate:.2%}") for tile, rate in rates if rate < COMMON_TILE_RATE]
 
 
-def print_columns(title: str, headings: list[str], columns: list[Rows]) -> None:
+def print_columns(
+    title: str, headings: list[str], columns: list[Rows], format: str = "table"
+) -> None:
     """A table of rows that may have several values; the heading of each column, or none at all."""
     names = list(dict.fromkeys(name for rows in columns for name, _ in rows))
     values = [[dict(rows).get(name, "") for name in names] for rows in columns]
     several = map(Column, headings or [""] * len(columns), values)
-    print_table(title, [Column("", names, is_text=True), *several], "table")
+    print_titled(title, [Column("", names, is_text=True), *several], format)
 
 
 def mean_text(estimate: Estimate) -> str:

@@ -251,6 +251,7 @@ class ArenaConfig(ReportedConfig, RunConfig):
     opening_turns: int | None = key(
         0, 10_000, help="random turns at the start; null: if two players use no chance"
     )
+    format: str = key(of=("table", "markdown", "latex", "csv", "json"), help="format of the table")
     where: str | None = key(help=CHOOSE_HELP)
 
 
