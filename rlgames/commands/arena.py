@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import itertools
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from os.path import normpath
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import torch
 
-from rlgames.build.agents import checkpoint_digest, open_run
+from rlgames.build.agents import OpenRun, checkpoint_digest, open_run
 from rlgames.build.players import build_player, opponent_agent, with_search
 from rlgames.commands.evaluate import (
     check_games,
@@ -33,13 +36,14 @@ from rlgames.core.rng import make_generator
 from rlgames.core.text import counted, printable
 from rlgames.evaluation.elo import Arena, compete
 from rlgames.evaluation.estimates import MIN_GAMES
+from rlgames.evaluation.evaluate import EvaluationSettings, useful_opening_turns
 from rlgames.evaluation.paired import Comparison, compare_paired
 from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
-from rlgames.players.player import Player, RandomOpening
+from rlgames.players.player import Player
 from rlgames.runs.find import find_run, run_name, run_path
 from rlgames.runs.reports import check_report, keep_report
-from rlgames.terminal.tables import Column, fits, print_table
+from rlgames.terminal.tables import Column, fits, print_note, print_titled
 
 ROUGH_GAMES = 100
 """Fewer games of a pair give intervals that contain the truth in 82 to 98% of cases; see
@@ -52,7 +56,8 @@ class Result:
 
     players: as they are called. statistics: of each, see Player.statistics. arena: of a two-player
     game, with indices of players. comparison, exact_means: of a one-player game; None where the
-    mean is not known exactly.
+    mean is not known exactly. left_out: runs that cannot play, with the reasons. opening_turns: at
+    random, at the start of each game.
     """
 
     cfg: ArenaConfig
@@ -61,10 +66,14 @@ class Result:
     arena: Arena | None = None
     comparison: Comparison | None = None
     exact_means: Sequence[float | None] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    opening_turns: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
         about = {"game": to_plain(self.cfg)["game"], "games": self.cfg.games, "seed": self.cfg.seed}
+        about["opening_turns"] = self.opening_turns
+        about["left_out"] = [{"name": name, "reason": why} for name, why in self.left_out.items()]
         return about | (self._tournament() if self.arena else self._comparison())
 
     def _tournament(self) -> dict[str, Any]:
@@ -127,7 +136,10 @@ def run(config: ArenaConfig) -> Result:
             raise ConfigError(f"{word} is named twice", "name each player once")
     named = dict.fromkeys(word for word, _ in map(_parts, contestants) if not _is_player(word))
     runs = [*named]
-    cfg, game, players = competitors(contestants, config)
+    left_out: dict[str, str] = {}
+    cfg, game, players = competitors(contestants, config, left_out)
+    contestants = [word for word in contestants if _parts(word)[0] not in left_out]
+    runs = [word for word in runs if word not in left_out]
     directory = report_directory(cfg, run_path(runs[0]) if len(runs) == 1 else None)
     check_report(cfg, directory)
     names = [
@@ -135,7 +147,9 @@ def run(config: ArenaConfig) -> Result:
         + (f"+{search}" if search else "")
         for player, search in map(_parts, contestants)
     ]
+    shown = _short_names(names)
     if config.player is not None:
+        shown.append(option_name(config.player))
         names.append(option_name(config.player))
     streams = [normpath(name) for name in names]
 
@@ -146,10 +160,14 @@ def run(config: ArenaConfig) -> Result:
         with torch.inference_mode():
             comparison = compare_paired(game, streams, players, cfg.games, make_rng)
         means = [exact_mean(game, player, None) for player in players]
-        result = Result(cfg, names, [], comparison=comparison, exact_means=means)
+        result = Result(cfg, shown, [], None, comparison, means, left_out)
     else:
-        arena = compete(game, streams, players, cfg.games, lambda *pair: make_rng(sorted(pair)))
-        result = Result(cfg, names, [player.statistics() for player in players], arena)
+        turns = cfg.opening_turns
+        turns = useful_opening_turns(game, players) if turns is None else turns
+        settings = EvaluationSettings(cfg.games, opening_turns=turns, opening_seed=cfg.seed)
+        arena = compete(game, streams, players, settings, lambda *pair: make_rng(sorted(pair)))
+        statistics = [player.statistics() for player in players]
+        result = Result(cfg, shown, statistics, arena, left_out=left_out, opening_turns=turns)
     digests = {word: checkpoint_digest(run_path(word)) for word in runs}
     others = [word.removeprefix("".join(runs[:1])) for word in contestants if word not in runs]
     others += names[len(contestants) :]
@@ -158,21 +176,29 @@ def run(config: ArenaConfig) -> Result:
 
 
 def competitors(
-    contestants: list[str], cfg: ArenaConfig
+    contestants: list[str], cfg: ArenaConfig, left_out: dict[str, str] | None = None
 ) -> tuple[ArenaConfig, Game[Any], list[Player]]:
     """The config with the game, the game and the players; contestants: names of players and paths
     of runs.
 
     The player of player= comes last. A word that ends in +mcts is the player before the plus sign,
-    with that search. Keys of search= hold for each player with that search.
+    with that search. Keys of search= hold for each player with that search. left_out: receives
+    the runs that cannot play, with the reasons; None: they are errors, as without two players.
     """
     parts = [_parts(word) for word in contestants]
     paths = {word: find_run(word, is_player=True) for word, _ in parts if not _is_player(word)}
-    runs = {word: open_run(path) for word, path in paths.items()}
+    runs, errors = dict[str, OpenRun](), list[ConfigError]()
+    for word, path in paths.items():
+        try:
+            runs[word] = open_run(path)
+        except ConfigError as error:
+            _leave_out(word, error, left_out, errors)
     if runs and cfg.game is not None:
         raise ConfigError("game= cannot be combined with a run", "omit one of the two")
     if runs:
         cfg = dataclasses.replace(cfg, game=next(iter(runs.values())).config.game)
+    if cfg.game is None and errors:
+        raise errors[0]
     if cfg.game is None:
         raise ConfigError("an arena needs a run or a game", "as in game=tictactoe")
     game = make("game", cfg.game).to(build_device(cfg.device, cfg.threads))
@@ -182,21 +208,48 @@ def competitors(
         is_set = cfg.search is not None and cfg.search.name == name
         search = cfg.search if is_set else make_option("search", name) if name else None
         if (run := runs.get(word)) is not None:
-            agent = opponent_agent(run, game, cfg.game)
+            try:
+                agent = opponent_agent(run, game, cfg.game)
+            except ConfigError as error:
+                _leave_out(word, error, left_out, errors)
+                continue
             players.append(with_search(agent, game, search, run.config.reward))
-        else:
+        elif word not in paths:
             option = make_option("player", word)
             players.append(build_player(option, game, cfg.game, search))
     if cfg.player is not None:
         players.append(build_player(cfg.player, game, cfg.game))
-    if cfg.opening_turns:
-        players = [RandomOpening(game, player, cfg.opening_turns) for player in players]
+    if errors and len(players) < 2:
+        raise errors[0]
+    if cfg.opening_turns and game.spec.seats == 1:
+        text = f"{game.spec.name} is a one-player game, played on the same boards by all"
+        raise ConfigError(text, "remove opening_turns=")
     if cfg.search is not None and cfg.search.name not in {name for _, name in parts}:
         raise ConfigError(
             f"no player searches with search={cfg.search.name}",
             f"use PLAYER+{cfg.search.name} for each player that searches",
         )
     return cfg, game, players
+
+
+def _leave_out(
+    word: str, error: ConfigError, left_out: dict[str, str] | None, errors: list[ConfigError]
+) -> None:
+    """Note that a run cannot play. Raises the error without a place for it."""
+    if left_out is None:
+        raise error
+    left_out[word] = error.error
+    errors.append(error)
+
+
+def _short_names(names: Sequence[str]) -> list[str]:
+    """Names without folders and suffixes, unless two would be the same."""
+    short = [Path(name).name.replace(".safetensors", "") or name for name in names]
+    is_path = [os.sep in name or ".safetensors" in name for name in names]
+    return [
+        own if path and short.count(own) == 1 else name
+        for name, own, path in zip(names, short, is_path, strict=True)
+    ]
 
 
 def _is_player(word: str) -> bool:
@@ -216,27 +269,47 @@ def _parts(word: str) -> tuple[str, str]:
 def show(result: Result) -> None:
     """Print the ranking and the cross table of a tournament, the strongest player first; for a
     one-player game the differences on the same boards and random numbers."""
+    format, notes = result.cfg.format, list[str]()
+    if format == "csv":
+        _write_csv(result)
+        return
     if result.comparison is not None:
         _show_comparison(result, result.comparison)
-        return
-    arena = result.arena
-    assert arena is not None
-    order = sorted(range(len(result.players)), key=lambda row: Rank(-arena.elo[row].value))
-    _show_ranking(result, arena, order)
-    _show_cross_table(result, arena, order)
-    for pair, evaluation in arena.evaluations.items():
-        distinct = evaluation.distinct_games
-        has_repeats = distinct is not None and 2 * distinct <= evaluation.games
-        if has_repeats and not evaluation.is_exact:
-            names = " against ".join(result.players[number] for number in pair)
-            print(printable(f"{names}: {games_in_words(evaluation.games, distinct, False, 2)}"))
-    for name, statistics in zip(result.players, result.statistics, strict=True):
-        if "forfeits" in statistics:
-            print(printable(f"{name}: forfeited {counted(int(statistics['forfeits']), 'game')}"))
-    for row in order:
-        if "proven_moves" in result.statistics[row]:
-            share = f"{result.statistics[row]['proven_moves']:.1%} of its moves proven optimal"
-            print(printable(f"{result.players[row]}: {share}"))
+    if (arena := result.arena) is not None:
+        order = sorted(range(len(result.players)), key=lambda row: Rank(-arena.elo[row].value))
+        _show_ranking(result, arena, order)
+        _show_cross_table(result, arena, order)
+        for pair, evaluation in arena.evaluations.items():
+            distinct = evaluation.distinct_games
+            has_repeats = distinct is not None and 2 * distinct <= evaluation.games
+            if has_repeats and not evaluation.is_exact:
+                names = " against ".join(result.players[number] for number in pair)
+                notes.append(f"{names}: {games_in_words(evaluation.games, distinct, False, 2)}")
+        for name, statistics in zip(result.players, result.statistics, strict=True):
+            if "forfeits" in statistics:
+                notes.append(f"{name}: forfeited {counted(int(statistics['forfeits']), 'game')}")
+        for row in order:
+            if "proven_moves" in result.statistics[row]:
+                share = f"{result.statistics[row]['proven_moves']:.1%} of its moves proven optimal"
+                notes.append(f"{result.players[row]}: {share}")
+    notes += [f"left out: {name}: {why}" for name, why in result.left_out.items()]
+    for note in notes:
+        print_note(note, format)
+
+
+def _write_csv(result: Result) -> None:
+    """Write the players as lines, the strongest first; runs left out have the reason only."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    players = result.as_dict()["players"]
+    value = "elo" if result.arena is not None else "mean"
+    sign = 1 if result.comparison is not None and result.comparison.metric == "turns" else -1
+    against = [f"points against {name}" for name in result.players] if result.arena else []
+    writer.writerow(map(printable, ["player", value, "low", "high", *against, "left out"]))
+    for each in sorted(players, key=lambda each: Rank(sign * each[value])):
+        ends = each["ci95"] or ("", "")
+        writer.writerow([printable(each["name"]), each[value], *ends, *each.get("points", ()), ""])
+    for name, why in result.left_out.items():
+        writer.writerow([printable(name), *[""] * (3 + len(against)), printable(why)])
 
 
 def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
@@ -254,12 +327,15 @@ def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
         Column("points", [f"{mean:.1%}" for mean in means], 1),
     ]
     title = f"ranking, {result.cfg.games:,} games per pair"
-    print_table(title, [each for each in columns if any(each.cells)], "table")
+    if turns := result.opening_turns:
+        title += f", random openings of {counted(turns, 'turn')}, each in both seats"
+    print_titled(title, [each for each in columns if any(each.cells)], result.cfg.format)
     varying = [each for each in arena.evaluations.values() if not each.is_exact]
     if any(intervals) and any(each.games < ROUGH_GAMES for each in varying):
-        print(f"95%: over fewer than {ROUGH_GAMES} games a pair, 82 to 98% contain the truth")
+        text = f"95%: over fewer than {ROUGH_GAMES} games a pair, 82 to 98% contain the truth"
+        print_note(text, result.cfg.format)
     if any(each.interval is None and not each.is_exact for each in ratings):
-        print(f"no interval: needs {MIN_GAMES} games per pair that differ")
+        print_note(f"no interval: needs {MIN_GAMES} games per pair that differ", result.cfg.format)
 
 
 def _show_cross_table(result: Result, arena: Arena, order: list[int]) -> None:
@@ -275,12 +351,12 @@ def _show_cross_table(result: Result, arena: Arena, order: list[int]) -> None:
     for rank, other in enumerate(order, 1):
         columns.append(Column(str(rank), [cell(row, other) for row in order]))
     print()
-    if fits(columns):
-        print_table("points of row against column", columns, "table")
+    if result.cfg.format != "table" or fits(columns):
+        print_titled("points of row against column", columns, result.cfg.format)
     else:
         print("the points of each pair need a wider terminal; a pipe and format=json have them")
     if exact:
-        print("* exact: all games that these two can play")
+        print_note("* exact: all games that these two can play", result.cfg.format)
 
 
 def _show_comparison(result: Result, found: Comparison) -> None:
@@ -294,7 +370,7 @@ def _show_comparison(result: Result, found: Comparison) -> None:
     computed = [(name, number(mean)) for name, mean in exact if mean]
     headings = ["played", "computed exactly"] if computed and not found.is_exact else []
     columns += [computed] if headings else []
-    print_columns(f"{found.metric} per game, {games}", headings, columns)
+    print_columns(f"{found.metric} per game, {games}", headings, columns, result.cfg.format)
     rows = []
     for pair in itertools.combinations(numbers, 2):
         first, second = sorted(pair, key=order.index)
@@ -303,4 +379,4 @@ def _show_comparison(result: Result, found: Comparison) -> None:
         name = f"{result.players[first]} - {result.players[second]}"
         rows.append((name, mean_text(difference) + r))
     title = "differences on the same boards and random numbers, r: correlation"
-    print_columns(title, [], [rows])
+    print_columns(title, [], [rows], result.cfg.format)

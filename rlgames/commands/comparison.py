@@ -17,7 +17,7 @@ from rlgames.core.text import printable
 from rlgames.evaluation.estimates import Estimate, Scores, normalized
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 from rlgames.runs.table import Row, Run, grouped
-from rlgames.terminal.tables import Column, print_table
+from rlgames.terminal.tables import Column, print_note, print_titled
 
 REFERENCES = ("random", "optimal", "held_out_optimal")
 """Results that are references for the metrics of a run."""
@@ -231,17 +231,14 @@ def game_titles(games: list[str]) -> dict[str, str]:
 def show(comparison: Comparison, format: str, left_out: str) -> None:
     """Print the statistics of agents, then of pairs of agents, game by game. left_out: the runs
     that do not count, in words."""
-    mark = {"latex": "% ", "markdown": "### "}.get(format, "")
     of_titles = grouped([*comparison.statistics, *comparison.pairs], lambda each: each["title"])
     for title, entries in of_titles.items():
         for kind, key in (("agents", "agent"), ("pairs of agents", "agents")):
             if own := [entry for entry in entries if key in entry]:
-                if mark:
-                    print(f"{mark}{kind}, {title}\n")
-                print_table(f"{kind}, {title}", _columns(own), format)
+                print_titled(f"{kind}, {title}", _columns(own), format)
                 print()
     for line in [NOTE, left_out] if left_out else [NOTE]:
-        print(f"{mark if format == 'latex' else ''}{line}\n" if mark else line)
+        print_note(line, format)
 
 
 def _columns(entries: Sequence[dict[str, Any]]) -> list[Column]:

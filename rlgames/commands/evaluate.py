@@ -18,7 +18,13 @@ from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator, torch_seeded
 from rlgames.core.text import counted
 from rlgames.evaluation.estimates import Estimate
-from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
+from rlgames.evaluation.evaluate import (
+    OUTCOMES,
+    Evaluation,
+    EvaluationSettings,
+    evaluate,
+    useful_opening_turns,
+)
 from rlgames.evaluation.references import References, exact_mean
 from rlgames.games.capabilities import KnownRandomPlay, find
 from rlgames.games.game import Game, State
@@ -26,7 +32,7 @@ from rlgames.players.player import HasProbabilities, Random
 from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
 from rlgames.runs.reports import keep_report
 from rlgames.solvers.graph import Graph, exact_results, exploitability, find_graph
-from rlgames.terminal.tables import Column, print_table
+from rlgames.terminal.tables import Column, print_titled
 
 if TYPE_CHECKING:
     from rlgames.commands.match import Match
@@ -94,6 +100,7 @@ class Result:
             "opponent_search": plain["opponent_search"],
             "games": result.games,
             "distinct_games": result.distinct_games,
+            "opening_turns": match.cfg.opening_turns,
             "exact": result.is_exact,
             "seed": match.cfg.seed,
             "moves": result.turns.as_dict(),
@@ -190,7 +197,10 @@ def _play(
     match: Match, rng: torch.Generator, layouts: State | None = None, records: bool = False
 ) -> Evaluation:
     """Play the games that the config asks for; layouts: on these only."""
-    settings = EvaluationSettings(match.cfg.games, DEFAULT_GAMES, match.cfg.batch, layouts)
+    cfg = match.cfg
+    settings = EvaluationSettings(
+        cfg.games, DEFAULT_GAMES, cfg.batch, layouts, cfg.opening_turns, cfg.seed
+    )
     return evaluate(match.game, match.player, settings, rng, match.opponent, records)
 
 
@@ -279,6 +289,11 @@ def show(result: Result) -> None:
         print_columns(title, ["played", "computed exactly"], [played, computed])
     else:
         print_columns(title, [], [rows])
+    if evaluation.is_exact and match.opponent is not None:
+        turns = useful_opening_turns(match.game, [match.player, match.opponent])
+        if turns:
+            hint = f"opening_turns={turns} starts others with random turns"
+            print(f"neither player uses chance, so these are their only games; {hint}")
     print(f"{evaluation.moves_per_second:,.0f} moves/s, {evaluation.seconds:.1f} s of play")
 
 
@@ -371,12 +386,14 @@ def reach_rows(evaluation: Evaluation) -> Rows:
     return [(f"reach {tile}", f"{rate:.2%}") for tile, rate in rates if rate < COMMON_TILE_RATE]
 
 
-def print_columns(title: str, headings: list[str], columns: list[Rows]) -> None:
+def print_columns(
+    title: str, headings: list[str], columns: list[Rows], format: str = "table"
+) -> None:
     """A table of rows that may have several values; the heading of each column, or none at all."""
     names = list(dict.fromkeys(name for rows in columns for name, _ in rows))
     values = [[dict(rows).get(name, "") for name in names] for rows in columns]
     several = map(Column, headings or [""] * len(columns), values)
-    print_table(title, [Column("", names, is_text=True), *several], "table")
+    print_titled(title, [Column("", names, is_text=True), *several], format)
 
 
 def mean_text(estimate: Estimate) -> str:

@@ -23,7 +23,7 @@ from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.games.game import Game
-from rlgames.players.player import Player, RandomOpening
+from rlgames.players.player import Player
 from rlgames.runs.find import LATEST_RUN, find_run, newest_run, run_name, run_path
 from rlgames.runs.reports import check_report
 from rlgames.runs.table import read_runs
@@ -95,9 +95,6 @@ def open_match(config: MatchConfig | WatchConfig) -> Match:
         option = cfg.opponent or make_option("player", "random")
         opponent = build_player(option, game, cfg.game, cfg.opponent_search)
     check_no_opponent(game, cfg.opponent, cfg.opponent_search)
-    if turns := getattr(cfg, "opening_turns", 0):
-        player = RandomOpening(game, player, turns)
-        opponent = None if opponent is None else RandomOpening(game, opponent, turns)
     match = Match(cfg, run, game, player, opponent)
     if isinstance(cfg, ReportedConfig):
         check_report(cfg, match.directory)

@@ -248,7 +248,10 @@ class ArenaConfig(ReportedConfig, RunConfig):
     player: OptionConfig | None = group("one more player, as in player=program, with its keys")
     search: OptionConfig | None = group("search before each move")
     games: int = key(1, 10**9, help="games per pair; in a one-player game, per player")
-    opening_turns: int = key(0, 10_000, help="random turns at the start of each game")
+    opening_turns: int | None = key(
+        0, 10_000, help="random turns at the start; null: if two players use no chance"
+    )
+    format: str = key(of=("table", "markdown", "latex", "csv", "json"), help="format of the table")
     where: str | None = key(help=CHOOSE_HELP)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -152,8 +152,17 @@ def check_finite(part: Any, value: Tensor, what: str) -> None:
         raise NonFiniteError(f"{part.own_name} returned {first} as {what}")
 
 
-def check_actions(part: Any, action: Any, legal: Tensor, is_over: Tensor | None = None) -> Tensor:
-    """Actions, int64 [B], that are legal, bool [B, A]; in rows that are over, any that exist."""
+def check_actions(
+    part: Any,
+    action: Any,
+    legal: Tensor,
+    is_over: Tensor | None = None,
+    name: Callable[[int, int], str] | None = None,
+) -> Tensor:
+    """Actions, int64 [B], that are legal, bool [B, A]; in rows that are over, any that exist.
+
+    name: of an action in a row; None: its number only.
+    """
     batch, count = legal.shape
     check_tensor(part, action, (batch,), "positions", "actions")
     if action.dtype != torch.int64:
@@ -173,8 +182,11 @@ def check_actions(part: Any, action: Any, legal: Tensor, is_over: Tensor | None 
         row = int((~is_legal).nonzero()[0, 0])
         also = legal[row].nonzero()[:, 0].tolist()
         shown = ", ".join(map(str, also[:10])) + (", …" if len(also) > 10 else "")
+        move = ""
+        with suppress(Exception):  # a user's game may be unable to name an illegal action
+            move = "" if name is None else f", {name(row, int(action[row]))}"
         raise ConfigError(
-            f"{part.own_name} chose the illegal action {int(action[row])}",
+            f"{part.own_name} chose the illegal action {int(action[row])}{move}",
             f"legal in that position: {shown}",
         )
     checked_action: Tensor = action
@@ -312,7 +324,7 @@ def _probabilities_of_rule(
 
 
 def _chosen(part: Any, action: Any, state: Any, *_: Any, **__: Any) -> Any:
-    return check_actions(part, action, *_legal(part, state))
+    return check_actions(part, action, *_legal(part, state), _names(part, state))
 
 
 def _decision(part: Any, decision: Any, state: Any, *_: Any, **__: Any) -> Any:
@@ -321,7 +333,7 @@ def _decision(part: Any, decision: Any, state: Any, *_: Any, **__: Any) -> Any:
         raise ConfigError(
             f"{part.own_name} returned {kind_of_value(decision)}", "act returns a Decision"
         )
-    check_actions(part, decision.action, legal, is_over)
+    check_actions(part, decision.action, legal, is_over, _names(part, state))
     for name in ("log_prob", "value", "state_value"):
         if (column := getattr(decision, name, None)) is not None:
             check_floats(part, column, (len(state),), "positions", name)
@@ -332,6 +344,10 @@ def _decision(part: Any, decision: Any, state: Any, *_: Any, **__: Any) -> Any:
 
 def _probabilities(part: Any, p: Any, state: Any, *_: Any, **__: Any) -> Any:
     return check_probabilities(part, p, *_legal(part, state))
+
+
+def _names(part: Any, state: Any) -> Callable[[int, int], str]:
+    return lambda row, action: str(part.own_game.action_to_string(state, row, action))
 
 
 def _legal(part: Any, state: Any) -> tuple[Tensor, Tensor]:

@@ -161,16 +161,16 @@ def compete(
     game: Game[Any],
     names: list[str],
     players: list[Player],
-    games: int,
+    settings: EvaluationSettings,
     rng_of_pair: Callable[[str, str], torch.Generator],
 ) -> Arena:
-    """Each pair plays this many games, half of them in each seat; two players without chance play
+    """Each pair plays a number of games, half of them in each seat; two players without chance play
     each of their games once, and games of a seat that are all the same count as one.
 
     names: of the players; in their order, that of players does not change the result. rng_of_pair:
     the generator of the games between two players, given their names.
     """
-    order, settings = sorted(range(len(names)), key=names.__getitem__), EvaluationSettings(games)
+    order = sorted(range(len(names)), key=names.__getitem__)
     evaluations: dict[tuple[int, int], Evaluation] = {}
     points: list[list[float | None]] = [[None] * len(names) for _ in names]
     tables: list[Table] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from rlgames.core.compiling import clock
 from rlgames.core.errors import ConfigError
+from rlgames.core.rng import make_generator
 from rlgames.evaluation.estimates import Z_95, Estimate, Floats
 from rlgames.evaluation.shards import PlayedGames, ShardedGames
 from rlgames.games.game import Game, State
@@ -41,13 +43,16 @@ class EvaluationSettings:
         probability, as often as a player that is not deterministic needs; "auto" plays all if that
         is exact and they are few, otherwise `sampled_games`.
     batch: games side by side. layouts: the only initial positions, all equally likely; None: those
-    of the game.
+    of the game. opening_turns: random turns at the start of each game, which depend on opening_seed
+    only: the same in both seats and for all players.
     """
 
     games: int | str = "auto"
     sampled_games: int = 2000
     batch: int = EVAL_BATCH
     layouts: State | None = None
+    opening_turns: int = 0
+    opening_seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -126,18 +131,36 @@ def evaluate(
     if game.spec.seats == 2 and opponent is None:
         raise ValueError(f"{game.spec.name} needs an opponent")
     players = [player] if opponent is None or opponent is player else [player, opponent]
-    is_deterministic = all(each.is_deterministic for each in players)
+    is_deterministic = all(each.is_deterministic for each in players) and not settings.opening_turns
     start = _start(game, settings, is_deterministic, rng.device)
     seat = torch.zeros(start.games, dtype=torch.int64, device=rng.device)
     if game.spec.seats == 2:  # the player has seat 0 in every other game
         seat = torch.arange(start.games, device=rng.device) % 2
     # A player against itself needs no seating, and its two seats play in one batch.
     seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
-    games = ShardedGames(game, players, start.games, settings.batch, start.initial_states, seating)
+    openings = None
+    if turns := min(settings.opening_turns, game.spec.max_plies):
+        seats = game.spec.seats
+        rng_of_openings = make_generator(settings.opening_seed, "openings")
+        u = torch.rand(math.ceil(start.games / seats), turns, generator=rng_of_openings)
+        openings = u.repeat_interleave(seats, 0)[: start.games].to(rng.device)
+    games = ShardedGames(
+        game, players, start.games, settings.batch, start.initial_states, seating, openings
+    )
     begin = clock()
     played = games.play(rng, records)
     seconds = clock() - begin
     return _summarize(game, played, seat.cpu(), start, seconds)
+
+
+def useful_opening_turns(game: Game[Any], players: Sequence[Player]) -> int:
+    """How many random turns, 2 to 6, show how well players without chance play, where two of them
+    would play the same game again and again; else 0."""
+    if game.spec.seats == 1 or sum(player.is_deterministic for player in players) < 2:
+        return 0
+    openings = openings_to_play(game, "auto")
+    is_single = openings is not None and len(openings[0]) == 1
+    return 2 * max(1, min(3, game.spec.max_plies // 16)) if is_single else 0
 
 
 def openings_to_play(

@@ -83,11 +83,13 @@ class ShardedGames:
     batch: int
     initial_states: InitialStates
     seating: Tensor | None = None
+    openings: Tensor | None = None
 
     def play(self, rng: torch.Generator, records: bool = False) -> PlayedGames:
         """Play all games. records: whether to record every move, which no kernel does."""
         device = rng.device
-        kernel = None if records else find_kernel(self, device)
+        is_seen = records or self.openings is not None
+        kernel = None if is_seen else find_kernel(self, device)
 
         def play(rows: slice, rng: torch.Generator) -> PlayedGames:
             if kernel is not None:
@@ -119,6 +121,7 @@ class ShardedGames:
                 rows.start + first, count, rng
             ),
             seating=None if self.seating is None else self.seating[rows],
+            openings=None if self.openings is None else self.openings[rows],
         )
         hashes = torch.zeros(count, dtype=torch.int64, device=rng.device)
         plies: list[PlyRecord] = []

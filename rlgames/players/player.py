@@ -17,6 +17,9 @@ from rlgames.games.state import Wants
 from rlgames.policies.policy import Policy
 from rlgames.sampling import Sampling
 
+GOLDEN_RATIO = 0.6180339887
+"""Its multiples, modulo 1, are far from each other."""
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -162,28 +165,20 @@ class Around(Player):
         self.player.reset_statistics()
 
 
-class RandomOpening(Around):
-    """Plays at random until a number of turns are over, then as another player."""
+class RandomOpening(Random):
+    """The random moves of the first turns of games, which are the same whoever sits at them.
 
-    def __init__(self, game: Game[Any], player: Player, turns: int) -> None:
-        super().__init__(player)
-        self._random, self._turns = Random(game), turns
+    u: float32 [B], a random number of each game and turn. Moves of one turn differ by the number of
+    legal actions.
+    """
+
+    def __init__(self, game: Game[Any], u: Tensor) -> None:
+        super().__init__(game)
+        self.u = u
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        return self._by_turn(state, lambda player, part: player.choose(part, rng))
-
-    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
-        return Decision(self._by_turn(state, lambda player, part: player.act(part, rng).action))
-
-    def _by_turn(self, state: State, choose: Callable[[Player, State], Tensor]) -> Tensor:
-        """Int64 [B]: what is chosen by the player whose turn it is."""
-        action = torch.zeros_like(state.current_seat)
-        is_opening = state.turn < self._turns
-        for player, mask in ((self._random, is_opening), (self.player, ~is_opening)):
-            rows = (mask & ~state.done).nonzero()[:, 0]
-            if len(rows):
-                action[rows] = choose(player, state[rows])
-        return action
+        count = self.game.legal_action_mask(state).sum(1)
+        return self.game.sample_legal_action(state, (self.u + GOLDEN_RATIO * count) % 1)
 
 
 class Agent(Player):

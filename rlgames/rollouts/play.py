@@ -17,7 +17,7 @@ from rlgames.core.tensor_checks import checked_rows
 from rlgames.core.untrusted import checked_int
 from rlgames.games.game import NOTHING, RESIGNS, Game, State, endless
 from rlgames.games.state import Wants
-from rlgames.players.player import Decision, Player
+from rlgames.players.player import Decision, Player, RandomOpening
 from rlgames.rollouts.trajectories import (
     FinalStates,
     PlyRecord,
@@ -45,6 +45,7 @@ class GamePool:
 
     seating: int64 [games, P], the index of the player in each seat; by default players[seat].
     initial_states: the positions where games start; by default the game samples them.
+    openings: float32 [games, T], the random numbers of T turns in which games play random moves.
     The pool drops finished rows, and starts the remaining games in their place, once enough rows
     have finished to make it worthwhile.
     """
@@ -59,12 +60,13 @@ class GamePool:
         batch: int | None = None,
         initial_states: InitialStates | None = None,
         seating: Tensor | None = None,
+        openings: Tensor | None = None,
     ) -> None:
         if seating is None and len(set(players)) > 1:
             seating = torch.arange(game.spec.seats, device=rng.device).expand(games, -1)
         self.game, self.players, self.rng, self.games = game, players, rng, games
         self.initial_states = initial_states or sampled_by_game(game)
-        self.seating = seating
+        self.seating, self.openings = seating, openings
         self.wants = reduce(or_, (player.wants for player in players))
         self.batch = games if batch is None else min(batch, games)
         self.state = self.initial_states(0, self.batch, rng)
@@ -144,13 +146,29 @@ class GamePool:
             if self.seating is not None:
                 seats = self.seating[self.game_index]
                 player = seats.gather(1, self.state.current_seat[:, None])[:, 0]
+            asked = (self.players, player)
+            if self.openings is not None:
+                asked = self._with_openings(self.openings, player)
             public, decision, self.state = play_ply(
-                self.game, self.players, player, self.state, self.rng, self.wants, progress
+                self.game, *asked, self.state, self.rng, self.wants, progress
             )
             before, after = public.without_views(), self.state.without_views()
             on_ply(PlyRecord(before, decision, self.game_index, player, after))
             self.ply += 1
         return self._end_window(finished, num_moves)
+
+    def _with_openings(
+        self, openings: Tensor, player: Tensor | None
+    ) -> tuple[Sequence[Player], Tensor | None]:
+        """The players, with one for the games that are in their first turns, and whom to ask."""
+        turn = self.state.turn
+        rows = true_rows((turn < openings.shape[1]) & ~self.state.done)
+        if not len(rows):
+            return self.players, player
+        u = openings[self.game_index[rows], turn[rows].long()]
+        player = torch.zeros_like(self.game_index) if player is None else player
+        opening = RandomOpening(self.game, u)
+        return [*self.players, opening], player.index_fill(0, rows, len(self.players))
 
     def play_window(
         self, play: Callable[[State], tuple[State, int]], plies: int | None

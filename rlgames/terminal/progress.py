@@ -40,7 +40,8 @@ LEVELS = " ▁▂▃▄▅▆▇█"
 """A cell of the learning curve by its filled eighths."""
 
 FIRST_SECONDS = 5.0
-"""After this time an update prints a plain line, unless an evaluation has."""
+"""After this time an update prints a plain line, unless an evaluation has, and the time left is
+estimated."""
 
 WARN_DIVISOR = 5
 """From this fraction of the games on, a training that cannot get better is warned about."""
@@ -66,7 +67,8 @@ class Progress(Callback):
         latest: the last value of each metric.
         events: the last evaluation, the last checkpoint, the best one and a warning, in words.
         directory: of the run.
-        is_done: whether the run is done.
+        is_done: whether the run is done. is_interrupted: whether it ended before.
+        timed: when the first update was over, which compiles kernels, and the games until then.
     """
 
     total: int
@@ -84,6 +86,8 @@ class Progress(Callback):
     events: dict[str, str] = field(default_factory=dict)
     directory: Path | None = None
     is_done: bool = False
+    is_interrupted: bool = False
+    timed: tuple[float, int] | None = None
 
     def on_run_start(self, games: int, directory: Path) -> None:
         self.directory = directory
@@ -97,6 +101,7 @@ class Progress(Callback):
 
     def on_update(self, games: int, metrics: dict[str, float], *_: Any) -> None:
         self.games = games
+        self.timed = self.timed or (self.clock(), games)
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         self.games, self.latest = games, self.latest | metrics
@@ -156,9 +161,12 @@ class Progress(Callback):
         return [min(1.0, max(0.0, values[count - 1])) if count else -1.0 for count in known]
 
     def seconds_left(self) -> float | None:
-        """The remaining seconds at the average speed; None before the first game."""
-        played, spent = self.games - self.first, self.clock() - self.begun
-        return (self.total - self.games) * spent / played if played > 0 and spent > 0 else None
+        """The remaining seconds at the average speed after the first update; None before it means
+        something."""
+        begun, first = self.timed or (self.begun, self.first)
+        played, spent = self.games - first, self.clock() - begun
+        is_known = played > 0 and spent >= FIRST_SECONDS
+        return (self.total - self.games) * spent / played if is_known else None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self.about:
@@ -181,7 +189,8 @@ class Progress(Callback):
     def _bar(self) -> Table:
         """The games played so far, the time since this process started and the time left."""
         right, seconds_left = clock_text(self.clock() - self.begun), self.seconds_left()
-        if seconds_left is not None and self.games < self.total and not self.is_done:
+        is_over = self.is_done or self.is_interrupted or self.games >= self.total
+        if seconds_left is not None and not is_over:
             right += f", {clock_text(seconds_left)} left"
         grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
         grid.add_column(no_wrap=True)
@@ -199,6 +208,8 @@ class Progress(Callback):
             text.append(f", {speed:,.0f} games/s" if speed >= 10 else f", {speed:.2f} games/s")
         if self.is_done:
             text.append(", done", "green")
+        elif self.is_interrupted:
+            text.append(", stopped", "yellow")
         elif STATUS.text:
             text.append(f", {STATUS.text}", "yellow")
         elif self.phase not in ("playing", "learning", ""):
@@ -291,7 +302,11 @@ def training_view(total: int, about: str) -> Iterator[Callback]:
         return
     progress = Progress(total, about)
     with STATUS.shown_in_a_view(), Live(progress, console=console):
-        yield progress
+        try:
+            yield progress
+        except BaseException:
+            progress.is_interrupted = True  # what stays on the screen waits for nothing
+            raise
 
 
 def blocks(heights: list[float], rows: int) -> list[str]:

@@ -67,6 +67,18 @@ def print_table(title: str, columns: Sequence[Column], format: str) -> None:
         print("\n".join([printable(title), *_table_lines(columns, terminal_width())]))
 
 
+def print_titled(title: str, columns: Sequence[Column], format: str) -> None:
+    """Print a table below its title, which is a heading in Markdown and a comment in LaTeX."""
+    if mark := {"latex": "% ", "markdown": "### "}.get(format):
+        print(f"{mark}{printable(title)}\n")
+    print_table(title, columns, format)
+
+
+def print_note(text: str, format: str) -> None:
+    """Print a line below tables."""
+    print(f"{'% ' * (format == 'latex')}{printable(text)}{chr(10) * (format != 'table')}")
+
+
 def fits(columns: Sequence[Column]) -> bool:
     """Whether columns fit side by side."""
     width = terminal_width()

@@ -1,6 +1,9 @@
 """The commands as a person types them, in processes of their own."""
 
+import csv
 import json
+import re
+import shutil
 
 import pytest
 import torch
@@ -14,6 +17,7 @@ from rlgames.config.conf import option_names
 from rlgames.config.schema import groups_of
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import read_identity
+from rlgames.runs.find import shipped_agents
 
 SMALL = ["game=battleship", "board=5", "ships=[2]", "games=400", "batch=50", "log_every=100"]
 SMALL += ["policy.layers=[16]"]
@@ -233,6 +237,31 @@ SMALL_CONNECT4 += ["eval_games=20"]
 def test_opponents_of_every_kind(words, device, tmp_path):
     run = package.train([*SMALL_CONNECT4, *words, f"device={device}", f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+def test_one_bad_hand_in_does_not_stop_a_tournament(typed, tmp_path):
+    folder = tmp_path / "handed_in"
+    folder.mkdir()
+    for name in ("alice", "bob"):
+        shutil.copy(shipped_agents()["tictactoe"], folder / f"{name}.safetensors")
+    shutil.copy(shipped_agents()["salvo"], folder / "dora.safetensors")
+    (folder / "carl.safetensors").write_bytes(b"damaged")
+    words = [*map(str, sorted(folder.iterdir())), "random", "games=20", "out=."]
+    done = typed("arena", *words)
+    assert done.returncode == 0, done.stderr
+    assert f"left out: {folder}/carl.safetensors: " in done.stdout
+    assert f"left out: {folder}/dora.safetensors: " in done.stdout
+    assert re.search(r"\d +alice +[+-]\d", done.stdout)
+    assert re.search(r"^### ranking.*\| 1 \| (alice|bob) \|", marked := typed(
+        "arena", *words, "format=markdown"
+    ).stdout, re.S), marked  # fmt: skip
+    assert typed("arena", *words, "format=latex").stdout.count(r"\begin{tabular}") == 2
+    lines = [*csv.DictReader(typed("arena", *words, "format=csv").stdout.splitlines())]
+    assert {line["player"] for line in lines[:3]} == {"alice", "bob", "random"}
+    assert float(lines[0]["low"]) < float(lines[0]["elo"]) < float(lines[0]["high"])
+    assert [bool(line["left out"]) for line in lines] == [False] * 3 + [True] * 2
+    report = json.loads(typed("arena", *words, "format=json").stdout)
+    assert len(report["left_out"]) == 2
 
 
 def test_an_arena(rlgames):

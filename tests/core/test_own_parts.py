@@ -193,7 +193,9 @@ def test_a_player_returns_an_action_for_each_position(choose, message):
 def test_an_illegal_move_is_named_in_any_position_but_those_that_are_over():
     always_first = player(lambda legal: torch.zeros(len(legal), dtype=torch.int64))
     always_first.act(start(), rng())
-    with pytest.raises(ConfigError, match="the illegal action 0; legal in that position: 1, 2, 3"):
+    with pytest.raises(
+        ConfigError, match="the illegal action 0, A1; legal in that position: 1, 2, 3"
+    ):
         collect_games(GAME, [always_first, Random(GAME)], 20, rng())
     state = start()
     while not bool(state.done.all()):

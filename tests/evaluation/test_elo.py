@@ -1,15 +1,19 @@
 """Ratings of a cross table, and the intervals of ratings."""
 
 import itertools
+import json
 import math
+import shutil
 
 import numpy as np
 import pytest
 from helpers import InOrder, rng
 
 from rlgames.evaluation.elo import compete, elo_intervals, elo_ratings, rate
+from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
+from rlgames.runs.find import shipped_agents
 
 
 def points_won(results):
@@ -65,7 +69,9 @@ def test_everything_won_has_an_interval_with_a_width():
 def test_two_deterministic_players_play_each_of_their_two_games_once():
     game = KInARow(3, 3, 3, False)
     players = [InOrder(game), InOrder(game, True), Random(game)]
-    result = compete(game, ["first", "last", "random"], players, 1000, lambda *_: rng())
+    result = compete(
+        game, ["first", "last", "random"], players, EvaluationSettings(1000), lambda *_: rng()
+    )
     assert result.evaluations[0, 1].games == 2
     assert result.evaluations[0, 1].is_exact
     assert result.evaluations[0, 1].turns.interval is None
@@ -73,9 +79,38 @@ def test_two_deterministic_players_play_each_of_their_two_games_once():
     assert result.evaluations[0, 2].games == 1000
     for rating in result.elo:
         assert rating.interval[0] < rating.value < rating.interval[1]
-    exact = compete(game, ["first", "last"], players[:2], 1000, lambda *_: rng())
+    exact = compete(
+        game, ["first", "last"], players[:2], EvaluationSettings(1000), lambda *_: rng()
+    )
     assert all(rating.is_exact and rating.interval is None for rating in exact.elo)
     assert np.isfinite([rating.value for rating in exact.elo]).all()
+
+
+def test_players_without_chance_are_rated_on_the_same_random_openings(typed, tmp_path):
+    shutil.copy(shipped_agents()["tictactoe"], tmp_path / "copy.safetensors")
+    words = ["tictactoe", "copy.safetensors", "random", "games=40"]
+    report = json.loads(typed("arena", *words, "format=json").stdout)
+    assert report["opening_turns"] == 2
+    assert {(each["games"], each["exact"]) for each in report["pairs"]} == {(40, False)}
+    assert all(each["distinct_games"] > 10 for each in report["pairs"])
+    shown = typed("arena", *words).stdout
+    assert "40 games per pair, random openings of 2 turns, each in both seats" in shown
+    exact = json.loads(typed("arena", *words, "opening_turns=0", "format=json").stdout)
+    assert any(each["exact"] for each in exact["pairs"])
+    said = typed("eval", "tictactoe", "opponent=tictactoe", "solve_seconds=0").stdout
+    assert "these are their only games; opening_turns=2 starts others" in said
+
+
+def test_an_opening_is_the_same_in_both_seats_and_for_every_pair():
+    game, starts = KInARow(4, 4, 3, False), []
+    for players in ([InOrder(game), InOrder(game, True)], [InOrder(game, True), Random(game)]):
+        settings = EvaluationSettings(60, batch=7, opening_turns=3, opening_seed=5)
+        records = evaluate(game, players[0], settings, rng(), players[1], records=True).trajectories
+        moves = [records.action[records.game == each][:3].tolist() for each in range(60)]
+        assert moves[::2] == moves[1::2]
+        assert len({*map(tuple, moves)}) > 25
+        starts.append(moves)
+    assert starts[0] == starts[1]
 
 
 def test_ratings_converge_for_one_sided_results():

@@ -65,6 +65,20 @@ def test_the_time_left_is_that_of_the_games_left():
     assert Progress(1000, **later).seconds_left() is None
 
 
+def test_the_first_update_which_compiles_does_not_count_for_the_time_left():
+    """Hours were shown at first, and minutes a moment later."""
+    now = [0.0]
+    view = Progress(1000, clock=lambda: now[0], begun=0.0)
+    for seconds, games, left in ((40.0, 10, None), (42.0, 20, None), (50.0, 60, 188.0)):
+        now[0] = seconds
+        view.on_update(games, {})
+        assert view.seconds_left() == (left and pytest.approx(left))
+    view.is_interrupted = True
+    text = drawn(view)
+    assert "left" not in text
+    assert ", stopped" in text
+
+
 def test_the_live_view_shows_everything():
     text = drawn(VIEW, color_system=None)
     for told in (
