@@ -52,7 +52,8 @@ def begun(config: DictConfig, context: HydraContext) -> Sweep:
     name, is_dated = str(config.hydra.sweep.dir), "${now:" in str(raw["dir"])
     sweep = begin(Path(name), is_dated, [*map(str, task)], listed)
     changed = {"dir": str(sweep.directory)} if str(sweep.directory) != name else {}
-    if raw["subdir"] == DIRNAME and job_name(config, context, task) == ONLY:
+    varies = job_name(config, context, task) != ONLY or bool(config.hydra.sweeper.get("params"))
+    if raw["subdir"] == DIRNAME and not varies:
         changed["subdir"] = ONLY
     with read_write(config.hydra), open_dict(config.hydra):
         for key, value in changed.items():

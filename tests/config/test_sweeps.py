@@ -48,6 +48,18 @@ def test_a_sweep_starts_only_what_is_missing(typed):
     assert "seed=2: starts\n" in printed
 
 
+def test_a_preset_may_say_what_varies(typed, folder):
+    preset = {"defaults": ["tictactoe", "_self_"], "games": 40, "eval_games": 10}
+    preset["hydra"] = {"sweeper": {"params": {"lr": "0.1,0.2"}}}
+    (folder / "mine/experiment").mkdir(parents=True)
+    text = f"# @package _global_\n{yaml.dump(preset)}"
+    (folder / "mine/experiment/two.yaml").write_text(text)
+    words = ["-m", "experiment=two", "hydra/launcher=basic", "--config-dir", "mine", "out=s"]
+    done = typed("train", *words)
+    assert done.returncode == 0, done.stderr
+    assert jobs() == {"lr=0.1", "lr=0.2"}
+
+
 DIVERGES = ["learner.optimizer=sgd", "learner.max_grad_norm=null", "reward.scale=1e6"]
 DIVERGES += ["learner.epochs=4"]
 """With lr=100; with lr=1e-9 it learns nothing."""
