@@ -21,7 +21,7 @@ IMPORTS = {
     "runs": "core config evaluation",
     "build": "core config games sampling policies players search rewards runs",
     "envs": "core config games drawing players rollouts rewards build",
-    "terminal": "core games drawing players rollouts runs",
+    "terminal": "core games drawing players rollouts evaluation runs",
     "training": (
         "core config games sampling drawing policies solvers players rollouts "
         "search evaluation learners runs build"
