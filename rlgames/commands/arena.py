@@ -134,19 +134,14 @@ def run(config: ArenaConfig) -> Result:
     for index, word in enumerate(contestants):
         if normpath(word) in map(normpath, contestants[:index]):
             raise ConfigError(f"{word} is named twice", "name each player once")
-    named = dict.fromkeys(word for word, _ in map(_parts, contestants) if not _is_player(word))
-    runs = [*named]
     left_out: dict[str, str] = {}
     cfg, game, players = competitors(contestants, config, left_out)
     contestants = [word for word in contestants if _parts(word)[0] not in left_out]
-    runs = [word for word in runs if word not in left_out]
+    named = dict.fromkeys(word for word, _ in map(_parts, contestants) if not _is_player(word))
+    runs = [*named]
     directory = report_directory(cfg, run_path(runs[0]) if len(runs) == 1 else None)
     check_report(cfg, directory)
-    names = [
-        (player if _is_player(player) else run_name(run_path(player)))
-        + (f"+{search}" if search else "")
-        for player, search in map(_parts, contestants)
-    ]
+    names = [*map(_full_name, contestants)]
     shown = _short_names(names)
     if config.player is not None:
         shown.append(option_name(config.player))
@@ -187,20 +182,15 @@ def competitors(
     """
     parts = [_parts(word) for word in contestants]
     paths = {word: find_run(word, is_player=True) for word, _ in parts if not _is_player(word)}
-    runs, errors = dict[str, OpenRun](), list[ConfigError]()
-    for word, path in paths.items():
-        try:
-            runs[word] = open_run(path)
-        except ConfigError as error:
-            _leave_out(word, error, left_out, errors)
+    errors = list[ConfigError]()
+    runs = _open_runs(paths, left_out, errors)
     if runs and cfg.game is not None:
         raise ConfigError("game= cannot be combined with a run", "omit one of the two")
     if runs:
         cfg = dataclasses.replace(cfg, game=next(iter(runs.values())).config.game)
-    if cfg.game is None and errors:
-        raise errors[0]
     if cfg.game is None:
-        raise ConfigError("an arena needs a run or a game", "as in game=tictactoe")
+        missing = ConfigError("an arena needs a run or a game", "as in game=tictactoe")
+        raise errors[0] if errors else missing
     game = make("game", cfg.game).to(build_device(cfg.device, cfg.threads))
     check_games(game, cfg.games)
     players = []
@@ -230,6 +220,24 @@ def competitors(
             f"use PLAYER+{cfg.search.name} for each player that searches",
         )
     return cfg, game, players
+
+
+def _open_runs(
+    paths: Mapping[str, Path], left_out: dict[str, str] | None, errors: list[ConfigError]
+) -> dict[str, OpenRun]:
+    runs = dict[str, OpenRun]()
+    for word, path in paths.items():
+        try:
+            runs[word] = open_run(path)
+        except ConfigError as error:
+            _leave_out(word, error, left_out, errors)
+    return runs
+
+
+def _full_name(word: str) -> str:
+    player, search = _parts(word)
+    name = player if _is_player(player) else run_name(run_path(player))
+    return name + (f"+{search}" if search else "")
 
 
 def _leave_out(

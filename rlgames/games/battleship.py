@@ -306,7 +306,8 @@ class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWo
     def how_to_play(self) -> str:
         ships = ", ".join(map(str, sorted(self.fleet.ships, reverse=True)))
         count = "one cell" if self.shots == 1 else f"{self.shots} cells"
-        return f"sink the hidden fleet, ships of {ships}, in few turns; each turn shoots at {count}"
+        rules = f"sink the hidden fleet, ships of {ships}, in few turns; each turn shoots at"
+        return f"{rules} {count}; game=salvo_duel is the game of two fleets"
 
     def boards(
         self, state: BattleshipState, row: int, reveal: bool = False

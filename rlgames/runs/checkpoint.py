@@ -8,6 +8,7 @@ import json
 import math
 import mmap
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -58,6 +59,13 @@ DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 class BadCheckpoint(ConfigError):
     """A file that this version cannot read as a checkpoint; the message says why."""
+
+
+LARGE_BYTES = 500_000_000
+"""The size of a checkpoint from which a run says at its start what it takes on the disk."""
+
+CHECKPOINTS_ON_DISK = 3
+"""The best, the latest, and one that is being written."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +215,21 @@ def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
         raise BadCheckpoint(
             f"{error}", "train it again if another version of rlgames has saved it"
         ) from None
+
+
+def disk_costs(checkpoint: Checkpoint, directory: Path) -> str:
+    """What the checkpoints of a run take on the disk, in words; empty if it is little.
+
+    checkpoint: the first one, from which optimizers may still be missing.
+    """
+    tensors: dict[str, Tensor] = {}
+    _split_off_tensors({"policy": checkpoint.policy, "state": checkpoint.state}, "", tensors)
+    size = sum(tensor.nbytes for tensor in tensors.values())
+    if size < LARGE_BYTES:
+        return ""
+    free, most = shutil.disk_usage(directory).free / 1e9, CHECKPOINTS_ON_DISK * size / 1e9
+    sizes = f"a checkpoint takes {size / 1e9:.1f} GB, so the run takes up to {most:.1f} GB"
+    return f"{sizes}; {free:.1f} GB are free"
 
 
 def _split_off_tensors(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> Tree:

@@ -15,7 +15,7 @@ from rlgames.core.rng import SELECTION_STREAM, TORCH_STREAM, torch_seeded
 from rlgames.core.signals import Interrupts
 from rlgames.evaluation.references import EARLY_SOLVE_SECONDS
 from rlgames.learners.learner import unlearned_entries
-from rlgames.runs.checkpoint import Checkpoint, Tree
+from rlgames.runs.checkpoint import Checkpoint, Tree, disk_costs
 from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog
 from rlgames.training.evaluator import WHY_NO_REGRET
@@ -53,7 +53,10 @@ class TrainingLoop:
         self.callbacks.on_run_start(progress.games, self.log.directory)
         self.compute_references()
         if progress.done_at["save"] < 0:
-            check_readable(self.training, self.checkpoint(self.state_dict()))
+            first = self.checkpoint(self.state_dict())
+            check_readable(self.training, first)
+            if costs := disk_costs(first, self.log.directory):
+                self.log.warn(costs)
             with self.interrupts.shielded():
                 self.end_evaluation()
         self.run_due_tasks()  # those that were due when an earlier process was interrupted

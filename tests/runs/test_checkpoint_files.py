@@ -1,9 +1,24 @@
 """The file of a checkpoint."""
 
+import re
+
 import torch
+from helpers import SMALL_TRAINING
 from safetensors.torch import load_file
 
+import rlgames as package
 from rlgames.runs.checkpoint import Checkpoint
+
+
+def test_a_run_says_at_its_start_what_large_checkpoints_take(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("rlgames.runs.checkpoint.LARGE_BYTES", 1)
+    package.train([*SMALL_TRAINING, f"out={tmp_path}/run"])
+    said = capsys.readouterr().err
+    assert re.search(r"a checkpoint takes 0\.\d GB, so the run takes up to 0\.\d GB; ", said)
+    assert "GB are free" in (tmp_path / "run/train.log").read_text()
+    monkeypatch.undo()
+    package.train([*SMALL_TRAINING, f"out={tmp_path}/small"])
+    assert "GB" not in capsys.readouterr().err
 
 
 def test_a_checkpoint_holds_columns_of_a_table_and_shared_tensors(tmp_path):
