@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import signal
+import sys
 import time
 import weakref
 from collections import deque
@@ -67,9 +68,9 @@ class Process:
         self._lines: Queue[str | None] = Queue(MAX_UNREAD)
         self._last: deque[str] = deque(maxlen=MAX_REPORTED)
         self._has_ended = False
-        words: Any = command if os.name == "nt" else shlex.split(command)
+        words: Any = command if sys.platform == "win32" else shlex.split(command)
         # With a group of its own, the programs that it starts end with it.
-        group: Any = {} if os.name == "nt" else {"process_group": 0}
+        group: Any = {} if sys.platform == "win32" else {"process_group": 0}
         try:
             self._process = Popen(words, stdin=PIPE, stdout=PIPE, stderr=PIPE, **group)
         except OSError as error:
@@ -134,7 +135,7 @@ class Process:
         self._has_ended = True
         if self._process.returncode is None:
             with contextlib.suppress(OSError):
-                if os.name == "nt":
+                if sys.platform == "win32":
                     self._process.kill()
                 else:
                     os.killpg(self._process.pid, signal.SIGKILL)
