@@ -12,6 +12,7 @@ from markers import one_in
 from rlgames.commands.study_file import read_study
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.hydra_version import IS_1_3
 from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Option
@@ -254,8 +255,9 @@ LEFT_TO_HYDRA = [
     ("++game.board=3 game=tictactoe -p game.board", "3"),
     ("~policy.init -p policy.name", "mlp"),
     ("hydra.job.name=mine -p lr", "0.002"),
-    ("game=${oc.env:NO_GAME,hex} -p game.name", "hex"),
+    *([("game=${oc.env:NO_GAME,hex} -p game.name", "hex")] if IS_1_3 else []),
 ]
+"""Hydra 1.4.0rc3 refuses the last one by itself."""
 
 
 @pytest.mark.parametrize(("words", "shown"), one_in(3, LEFT_TO_HYDRA))
@@ -298,7 +300,10 @@ def test_a_key_of_a_game_that_the_command_has_keeps_its_prefix(typed, folder, mo
         ["hydra.mode=MULTIRUN", "hydra.sweep.dir=s"],
         ["-m", "--config-dir=own", "--config-name=other", "out=s"],
         ["-m", "--config-dir=own", "--config-name=other", "hydra.sweep.dir=s"],
-        ["--config-dir=own", "experiment=many", "hydra.sweep.dir=s"],
+        pytest.param(
+            ["--config-dir=own", "experiment=many", "hydra.sweep.dir=s"],
+            marks=pytest.mark.skipif(not IS_1_3, reason="Hydra 1.4.0rc3 asks for -m"),
+        ),
     ],
 )
 def test_a_sweep_is_one_however_it_is_asked_for(words, typed, folder):

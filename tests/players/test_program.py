@@ -275,12 +275,21 @@ def test_a_line_too_many_is_an_error(folder):
     [
         (["player.command=nowhere.py x"], "nowhere.py is not a program"),
         (["player.command=./mine.py"], "mine.py is not executable"),
-        (['player.command=python "x'], "no closing quotation"),
-        (["player.command=python", "player.setup=[a]"], "setup= is for protocol=gtp"),
-        (["player.command=python", "player.protocol=gtp", "game=2048"], "needs two seats"),
-        (["player.command=python", "player.on_error=forfeit", "game=2048"], "2048 has none"),
-        (["player.command=python", "search=mcts"], "remove search=mcts"),
-        (["player.command=python", "player.on_error=forfeit", "record=x"], "use on_error=raise"),
+        ([f'player.command={sys.executable} "x'], "no closing quotation"),
+        ([f"player.command={sys.executable}", "player.setup=[a]"], "setup= is for protocol=gtp"),
+        (
+            [f"player.command={sys.executable}", "player.protocol=gtp", "game=2048"],
+            "needs two seats",
+        ),
+        (
+            [f"player.command={sys.executable}", "player.on_error=forfeit", "game=2048"],
+            "2048 has none",
+        ),
+        ([f"player.command={sys.executable}", "search=mcts"], "remove search=mcts"),
+        (
+            [f"player.command={sys.executable}", "player.on_error=forfeit", "record=x"],
+            "use on_error=raise",
+        ),
         ([], "add player.command=VALUE"),
     ],
 )
