@@ -61,10 +61,10 @@ def main() -> None:
     try:
         with (
             exit_on_interrupted_import(lambda: report(KeyboardInterrupt(), wants_json(words))),
-            exit_on_second_interrupt(_print_signal) as arrived,
+            exit_on_second_interrupt(_print_signal),
         ):
             code = answer(words)
-        if code == 128 + signal.SIGINT and arrived.count(signal.SIGINT) > 1:
+        if code == 128 + signal.SIGINT:
             exit_without_cleanup(code)
         sys.stdout.flush()
     except OSError as error:  # standard output is closed, or cannot be written

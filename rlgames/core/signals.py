@@ -55,31 +55,27 @@ second."""
 
 
 @contextmanager
-def exit_on_second_interrupt(report: Callable[[str], object]) -> Iterator[list[int]]:
+def exit_on_second_interrupt(report: Callable[[str], object]) -> Iterator[None]:
     """A context where a second Ctrl-C ends the process even during a long call of a library,
     when Python runs no handler of signals. report: called in a thread, with a line to print.
-
-    Its value has the numbers of the signals that arrived, once the context is left.
     """
-    arrived: list[int] = []
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield arrived
+        yield
         return
     reader, writer = socket.socketpair()  # Windows waits for sockets only
     writer.setblocking(False)
     previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    watch = threading.Thread(target=_watch_interrupts, args=(reader, report, arrived), daemon=True)
-    watch.start()
+    threading.Thread(target=_watch_interrupts, args=(reader, report), daemon=True).start()
     try:
-        yield arrived
+        yield
     finally:
         signal.set_wakeup_fd(previous)
         writer.close()  # which ends the thread
-        watch.join(READ_SECONDS)
 
 
 def exit_without_cleanup(code: int) -> NoReturn:
-    """End the process without Python's cleanup, which may take seconds."""
+    """End the process without Python's cleanup, which may take seconds, or crash after a library
+    was interrupted."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
@@ -93,17 +89,11 @@ def end_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-READ_SECONDS = 0.1
-"""Within this time, a signal that has arrived is known."""
-
-
-def _watch_interrupts(
-    reader: socket.socket, report: Callable[[str], object], arrived: list[int]
-) -> None:
+def _watch_interrupts(reader: socket.socket, report: Callable[[str], object]) -> None:
     """Read the numbers of signals as they arrive."""
-    while numbers := reader.recv(1 if signal.SIGINT in arrived else 1024):
-        arrived.extend(numbers)
-        count = arrived.count(signal.SIGINT)
+    count = 0
+    while numbers := reader.recv(1 if count else 1024):
+        count += numbers.count(signal.SIGINT)
         if count == 1 and not select.select([reader], [], [], PATIENCE_SECONDS)[0]:
             report("stopping; a second Ctrl-C ends this at once")
         elif count > 1:

@@ -59,7 +59,7 @@ class LearnerContext:
     rng: torch.Generator
 
 
-class Games(Protocol):
+class GamesToPlay(Protocol):
     """The games of one update, which are played when a learner asks for them, by either method.
 
     plies: of a window; None: games are played to their ends.
@@ -139,7 +139,7 @@ class Learner(ABC):
         return self.policy
 
     @abstractmethod
-    def learn(self, games: Games, progress: float) -> tuple[FinalStates, dict[str, float]]:
+    def learn(self, games: GamesToPlay, progress: float) -> tuple[FinalStates, dict[str, float]]:
         """Have games played and learn from them: how they ended, and metrics by name.
 
         progress: the fraction of the run's games that have been played, 0 to 1.
@@ -168,7 +168,7 @@ class Learner(ABC):
 class BatchLearner(Learner):
     """Updates a policy from the moves of a batch of games."""
 
-    def learn(self, games: Games, progress: float) -> tuple[FinalStates, dict[str, float]]:
+    def learn(self, games: GamesToPlay, progress: float) -> tuple[FinalStates, dict[str, float]]:
         moves, final_states = games.play()
         examples = games.examples(moves, final_states)
         if not len(examples[0]):  # an opponent may have won before the agent moved

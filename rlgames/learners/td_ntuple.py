@@ -20,8 +20,13 @@ from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import State
 from rlgames.kernels.stepping import Games
 from rlgames.kernels.td import Settings, learn_games
-from rlgames.learners.learner import Games as GamesToPlay
-from rlgames.learners.learner import Learner, LearnerContext, Plan, check_afterstate_reward
+from rlgames.learners.learner import (
+    GamesToPlay,
+    Learner,
+    LearnerContext,
+    Plan,
+    check_afterstate_reward,
+)
 from rlgames.policies.ntuple import Ntuple, pack_network, reason_not_packed
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling
