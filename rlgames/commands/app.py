@@ -10,7 +10,6 @@ import dataclasses
 import io
 import json
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,6 @@ from rlgames.core.signals import (
     Interrupts,
     exit_on_interrupted_import,
     exit_on_second_interrupt,
-    exit_without_cleanup,
 )
 from rlgames.core.status import STATUS
 from rlgames.core.text import columns, help_width, printable
@@ -64,8 +62,6 @@ def main() -> None:
             exit_on_second_interrupt(_print_signal),
         ):
             code = answer(words)
-        if code == 128 + signal.SIGINT:
-            exit_without_cleanup(code)
         sys.stdout.flush()
     except OSError as error:  # standard output is closed, or cannot be written
         detach_stdout()

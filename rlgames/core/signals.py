@@ -46,6 +46,9 @@ def exit_on_interrupted_import(report: Callable[[], object]) -> Iterator[None]:
             signal.signal(signal.SIGINT, usual)
 
 
+INTERRUPTED = 128 + signal.SIGINT
+"""The exit code after Ctrl-C."""
+
 BEFORE_FORCED_EXIT: list[Callable[[], object]] = []
 """Called before the process ends without Python's cleanup."""
 
@@ -99,7 +102,7 @@ def _watch_interrupts(reader: socket.socket, report: Callable[[str], object]) ->
         elif count > 1:
             time.sleep(PATIENCE_SECONDS)
             report("ended by a second Ctrl-C")
-            end_at_once(128 + signal.SIGINT)
+            end_at_once(INTERRUPTED)
     reader.close()
 
 
