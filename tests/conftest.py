@@ -4,11 +4,14 @@ pytest-xdist imports this file in one more process, which runs no test: torch is
 """
 
 import gc
+import hashlib
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 from functools import cache
 
 import pytest
@@ -97,27 +100,64 @@ def _short_runs():
         yield
 
 
-@cache
-def composed(search_path, command, *words):
-    from hydra import compose
+PLACE = re.compile(r"((?:out|run)(?==)|[\w.]+(?==./))='([\w./=,-]+)'")
+"""A word that only says where a file or a run lies, which changes nothing else of a config."""
 
-    return pickle.dumps(compose(command, [*words], return_hydra_config=True))
+
+class WithPlaces(pickle.Pickler):
+    """Leaves out the places in texts, to be filled in when the object is loaded."""
+
+    def persistent_id(self, item):
+        return item if isinstance(item, str) and "{place" in item else None
+
+
+class FilledIn(pickle.Unpickler):
+    def __init__(self, file, places):
+        super().__init__(file)
+        self.places = places
+
+    def persistent_load(self, text):
+        for name, place in self.places.items():
+            text = text.replace(f"{{place of {name}}}", place)
+        return text
+
+
+@pytest.fixture(scope="session")
+def composed(tmp_path_factory):
+    """A folder for configs that Hydra has composed, shared with the forks of this process."""
+    return tmp_path_factory.mktemp("composed")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _composed_once(request):
-    """Hydra composes the same words once, which takes 0.2 s, except in the tests of composing."""
-    from hydra.core.global_hydra import GlobalHydra
+def _composed_once(request, composed):
+    """Hydra composes the same words once, which takes 0.15 s, but for words that depend on the
+    folders or the environment of a user, and in the tests of what is there to be composed."""
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from hydra.core.utils import JobRuntime
 
-    from rlgames.config import compose
+    compose = ConfigLoaderImpl.load_configuration
 
-    def compose_once(command, words, return_hydra_config):
-        path = str(GlobalHydra.instance().config_loader().get_search_path())
-        return pickle.loads(composed(path, command, *words))
+    def compose_once(loader, config_name, overrides, **settings):
+        paths = [place.path for place in loader.get_search_path().get_path()]
+        if len(paths) > 3 or any("${" in word or "searchpath" in word for word in overrides):
+            return compose(loader, config_name=config_name, overrides=overrides, **settings)
+        places = dict(match.groups() for word in overrides if (match := PLACE.fullmatch(word)))
+        words = [PLACE.sub(r"\1='{place of \1}'", word) for word in overrides]
+        asked = (paths, JobRuntime().get("name"), config_name, words, sorted(settings.items()))
+        path = composed / hashlib.sha256(repr(asked).encode()).hexdigest()
+        if not path.exists():
+            config = compose(loader, config_name=config_name, overrides=words, **settings)
+            with tempfile.NamedTemporaryFile(dir=composed, delete=False) as file:
+                WithPlaces(file).dump(config)
+            os.replace(file.name, path)
+        with open(path, "rb") as file:
+            config = FilledIn(file, places).load()
+        config.hydra.runtime.cwd = os.getcwd()
+        return config
 
     with pytest.MonkeyPatch.context() as patched:
-        if request.path.stem not in ("test_conf", "test_hydra", "test_plugins"):
-            patched.setattr(compose, "compose", compose_once)
+        if request.path.stem not in ("test_conf", "test_plugins"):
+            patched.setattr(ConfigLoaderImpl, "load_configuration", compose_once)
         yield
 
 

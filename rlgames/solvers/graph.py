@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -120,6 +121,11 @@ class Graph:
             at = self._find(depth, self.keys.key(self._roots[rows]))
             total += (self._root_probability[rows, None] * values[depth][at]).sum(0)
         return Solution(float(total[0]), float(total[1]), best_actions, values)
+
+    @cached_property
+    def optimum(self) -> float:
+        """The score that seat 0 is expected to gain if every seat plays optimally."""
+        return self.solve([None] * self.game.spec.seats).mean
 
     def best_actions(self, solution: Solution, state: State) -> Tensor:
         """Bool [B, A]: the best actions; all True in a finished row."""
@@ -274,9 +280,8 @@ def exploitability(graph: Graph, policy: PolicyFunction) -> tuple[float, list[fl
 
     Returns the mean over both seats, and the gain against the policy in seat 0 and in seat 1.
     """
-    optimum = graph.solve([None, None]).mean
-    against_first = optimum - graph.solve([policy, None]).mean
-    against_second = graph.solve([None, policy]).mean - optimum
+    against_first = graph.optimum - graph.solve([policy, None]).mean
+    against_second = graph.solve([None, policy]).mean - graph.optimum
     # Rounding may leave a trace of either sign where nothing is gained.
     gains = [0.0 if abs(gain) < 1e-12 else gain for gain in (against_first, against_second)]
     return sum(gains) / 2, gains
