@@ -8,11 +8,13 @@ import hashlib
 import os
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP"):  # not on Windows
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+
+ROOT = Path(__file__).parent.parent
 
 MAX_QUICK_SECONDS = 4.0
 """Of processor time, children included: a quick test that takes longer is named at the end."""
@@ -85,14 +89,14 @@ def _empty_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def _short_runs():
-    """Hundreds of tests train: their runs show one game each and ask git once, and random play is
-    valued by fewer positions or games."""
+    """Hundreds of tests train: their runs show no games and ask git once, and random play is valued
+    by fewer positions or games."""
     from rlgames.evaluation import references
     from rlgames.runs import log
     from rlgames.training import evaluator, image_callback
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(image_callback, "NUM_SHOWN", 1)
+        patched.setattr(image_callback, "NUM_SHOWN", 0)
         patched.setattr(references, "MAX_GRAPH_POSITIONS", 6_000)
         patched.setattr(references, "RANDOM_PLAY_GAMES", 100)
         patched.setattr(evaluator, "MAX_GRAPH_POSITIONS", 6_000)
@@ -123,23 +127,49 @@ class FilledIn(pickle.Unpickler):
 
 
 @pytest.fixture(scope="session")
-def composed(tmp_path_factory):
-    """A folder for configs that Hydra has composed, shared with the forks of this process."""
-    return tmp_path_factory.mktemp("composed")
+def composed(request, tmp_path_factory):
+    """A folder for configs that Hydra has composed: kept until the files change that they are
+    composed from. All processes share it."""
+    import hydra
+    import omegaconf
+
+    content = hashlib.sha256(repr((sys.version, hydra.__version__, omegaconf.__version__)).encode())
+    for folder in ("conf", "rlgames/config", "hydra_plugins"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".py", ".yaml"):
+                content.update(bytes(path) + path.read_bytes())
+    name = f"composed-{content.hexdigest()[:16]}"
+    if request.config.pluginmanager.hasplugin("cacheprovider"):
+        folder = request.config.cache.mkdir(name)
+        for other in folder.parent.glob("composed-*"):
+            if other.name != name:
+                shutil.rmtree(other, ignore_errors=True)
+        return folder
+    return tmp_path_factory.mktemp(name)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _composed_once(request, composed):
-    """Hydra composes the same words once, which takes 0.15 s, but for words that depend on the
-    folders or the environment of a user, and in the tests of what is there to be composed."""
+    """Hydra composes the same words once, which takes 0.15 s, except in the tests of what is there
+    to be composed, and except for words that depend on plugins or on the folders or the environment
+    of a user."""
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra.core.utils import JobRuntime
+
+    from rlgames.config.registry import REGISTRY
 
     compose = ConfigLoaderImpl.load_configuration
 
     def compose_once(loader, config_name, overrides, **settings):
         paths = [place.path for place in loader.get_search_path().get_path()]
-        if len(paths) > 3 or any("${" in word or "searchpath" in word for word in overrides):
+        plugins = [
+            option for table in REGISTRY.values() for option in table.values() if option.values
+        ]
+        if (
+            len(paths) > 3
+            or plugins
+            or any(re.search(r"\$\{|searchpath", word) for word in overrides)
+        ):
             return compose(loader, config_name=config_name, overrides=overrides, **settings)
         places = dict(match.groups() for word in overrides if (match := PLACE.fullmatch(word)))
         words = [PLACE.sub(r"\1='{place of \1}'", word) for word in overrides]

@@ -346,7 +346,8 @@ def test_a_run_resumes_when_what_it_started_from_is_gone(is_moved, tmp_path, typ
     assert typed("train", *START, "out=there/pre").returncode == 0
     words = ["init_from=there/pre"]
     assert typed("train", *START, *words, "out=there/run").returncode == 0
-    assert typed("train", "-m", *START, *words, "seed=0,1", "out=there/s").returncode == 0
+    words += ["seed=0,1", "hydra/launcher=basic"]
+    assert typed("train", "-m", *START, *words, "out=there/s").returncode == 0
     if is_moved:
         folder.rename(tmp_path / "here")
         folder = tmp_path / "here"
