@@ -89,17 +89,33 @@ def _empty_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def _short_runs():
-    """Hundreds of tests train: their runs show no games and ask git once, and random play is valued
-    by fewer positions or games."""
+    """Hundreds of tests train: their runs show no games and ask git once, random play is valued by
+    fewer positions or games, and the positions of tic-tac-toe are listed once."""
     from rlgames.evaluation import references
+    from rlgames.games.k_in_a_row import KInARow
     from rlgames.runs import log
     from rlgames.training import evaluator, image_callback
+
+    find_graph, graphs = evaluator.find_graph, {}
+
+    def find_graph_once(game, *limits, **more):
+        known = (
+            type(game),
+            *(vars(game).get(name) for name in ("rows", "columns", "line", "gravity")),
+        )
+        if known != (KInARow, 3, 3, 3, False):
+            return find_graph(game, *limits, **more)
+        asked = limits, *more.items()
+        if asked not in graphs:
+            graphs[asked] = find_graph(game, *limits, **more)
+        return graphs[asked]
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(image_callback, "NUM_SHOWN", 0)
         patched.setattr(references, "MAX_GRAPH_POSITIONS", 6_000)
         patched.setattr(references, "RANDOM_PLAY_GAMES", 100)
         patched.setattr(evaluator, "MAX_GRAPH_POSITIONS", 6_000)
+        patched.setattr(evaluator, "find_graph", find_graph_once)
         patched.setattr(log, "_git", cache(log._git))
         yield
 
@@ -158,7 +174,15 @@ def _composed_once(request, composed):
 
     from rlgames.config.registry import REGISTRY
 
-    compose = ConfigLoaderImpl.load_configuration
+    compose, list_options = ConfigLoaderImpl.load_configuration, ConfigLoaderImpl.get_group_options
+    options = {}
+
+    def list_options_once(loader, *group):
+        paths = [place.path for place in loader.get_search_path().get_path()]
+        asked = (*paths, *group)
+        if len(paths) > 3 or asked not in options:
+            options[asked] = list_options(loader, *group)
+        return options[asked]
 
     def compose_once(loader, config_name, overrides, **settings):
         paths = [place.path for place in loader.get_search_path().get_path()]
@@ -188,6 +212,7 @@ def _composed_once(request, composed):
     with pytest.MonkeyPatch.context() as patched:
         if request.path.stem not in ("test_conf", "test_plugins"):
             patched.setattr(ConfigLoaderImpl, "load_configuration", compose_once)
+            patched.setattr(ConfigLoaderImpl, "get_group_options", list_options_once)
         yield
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from math import nan
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from rlgames.commands.study_plan import plan_study
 from rlgames.config.commands import StudyConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
+from rlgames.core.jobs import OUTPUT, Outcome, Runner
 from rlgames.core.text import with_section
 from rlgames.runs.reports import Report
 from rlgames.runs.table import ColumnText, Row, Run
@@ -79,6 +81,20 @@ def study(tmp_path):
         return run(tmp_path, "study", "mine.yaml", "out=out", *words)
 
     return go
+
+
+@pytest.fixture
+def _jobs_here(monkeypatch):
+    """Jobs that need no others run in this process, which takes less than to start one."""
+
+    def start(runner, job):
+        job.task = job.prepare()
+        job.task.directory.mkdir(parents=True, exist_ok=True)
+        path = job.task.directory / OUTPUT
+        with open(path, "a") as output, redirect_stdout(output), redirect_stderr(output):
+            job.outcome = Outcome("done", job.task.function(*job.task.arguments))
+
+    monkeypatch.setattr(Runner, "_start", start)
 
 
 def complete(work, *names, **changed):
@@ -280,6 +296,7 @@ def test_a_job_starts_only_after_those_it_needs(planned, monkeypatch):
     assert started == ["first/0", "middle/0", "other/0", "last/0"]
 
 
+@pytest.mark.usefixtures("_jobs_here")
 def test_studies_of_one_name_do_not_share_a_directory(typed, tmp_path):
     for folder in ("pa", "pb"):
         (tmp_path / folder).mkdir()
@@ -301,6 +318,7 @@ def test_studies_of_one_name_do_not_share_a_directory(typed, tmp_path):
     assert typed("study", "same.yaml", out).returncode == 0
 
 
+@pytest.mark.usefixtures("_jobs_here")
 def test_a_format_is_the_only_output(typed, tmp_path):
     (tmp_path / "mine.yaml").write_text(PLAYERS)
     said = typed("study", "mine.yaml", "out=out", "format=json")
