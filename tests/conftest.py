@@ -177,11 +177,11 @@ def _composed_once(request, composed):
     compose, list_options = ConfigLoaderImpl.load_configuration, ConfigLoaderImpl.get_group_options
     options = {}
 
-    def list_options_once(loader, *group):
+    def list_options_once(loader, *group, **settings):
         paths = [place.path for place in loader.get_search_path().get_path()]
-        asked = (*paths, *group)
+        asked = repr((paths, group, settings))
         if len(paths) > 3 or asked not in options:
-            options[asked] = list_options(loader, *group)
+            options[asked] = list_options(loader, *group, **settings)
         return options[asked]
 
     def compose_once(loader, config_name, overrides, **settings):
