@@ -34,9 +34,11 @@ from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
-from rlgames.players.player import Agent, Player
+from rlgames.players.player import Agent, Player, Random
+from rlgames.policies.mlp import Mlp
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates
+from rlgames.sampling import Argmax, Sampling
 from rlgames.training.parts import Training, build_learner
 from rlgames.training.sources import NextGames
 
@@ -55,6 +57,35 @@ SMALL_RULES = {
 
 def rng(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def untrained(
+    game: Game[Any], seed: int = 0, value: bool = False, sampling: Sampling | None = None
+) -> Agent:
+    """An agent whose network learned nothing, with large outputs, value head and all if wanted."""
+    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=value, rng=rng(seed), skip=False)
+    for number, head in enumerate([net.logits, *([net.value] if value else [])], 1):
+        torch.nn.init.normal_(head.weight, generator=rng(seed + number))
+    return Agent(game, net, sampling or Argmax("first"))
+
+
+def some_states(game: Game[Any], count: int = 12) -> Any:
+    """Public positions after 0, 1, 2, ... random plies, some of them over."""
+    state, found = game.initial(count, rng(5)), []
+    for ply in range(count):
+        found.append(state[ply : ply + 1])
+        state = game.step(state, Random(game).choose(state, rng(ply)), rng(ply))
+    return game.public(type(state).cat(found))
+
+
+def mean_turns(game: Game[Any], player: Player) -> float:
+    """The mean number of turns over all layouts."""
+    openings = game.openings(10_000)
+    assert openings is not None
+    state, probability = openings
+    while not bool(state.done.all()):
+        state = game.apply_action(state, player.choose(game.public(state), rng()))
+    return float((state.turn * probability).sum())
 
 
 class InOrder(Player):

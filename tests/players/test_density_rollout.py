@@ -1,7 +1,7 @@
 """density_rollout: exact values over all layouts that agree, never worse than density."""
 
 import pytest
-from helpers import made, rng
+from helpers import made, mean_turns, rng
 from markers import quick
 
 from rlgames.games.battleship import Battleship
@@ -20,14 +20,6 @@ GAMES = {
 }
 ONE_SHOT = ("line", "board", "sunk", "sunk_board")
 STEPS = 10**6
-
-
-def mean_turns(game, player):
-    """Over all layouts."""
-    state, probability = game.openings(10_000)
-    while not bool(state.done.all()):
-        state = game.apply_action(state, player.choose(game.public(state), rng()))
-    return float((state.turn * probability).sum())
 
 
 def random_positions(game, plies, batch=12):

@@ -5,15 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import make_small_game, rng
+from helpers import make_small_game, rng, some_states, untrained
 from markers import quick
 
 from rlgames.config.conf import option_names
 from rlgames.config.typed import make_option
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.players.player import Agent, Random
-from rlgames.policies.mlp import Mlp
-from rlgames.sampling import Argmax
+from rlgames.players.player import Random
 from rlgames.search.gumbel import halving
 from rlgames.search.mcts import Mcts
 from rlgames.search.search import SearchPolicy
@@ -26,25 +24,15 @@ CONNECT4 = KInARow(6, 7, 4, gravity=True)
 
 def by_gumbel(game, has_values=True, **settings):
     """A search by rule=gumbel, guided by a network that learned nothing."""
-    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1), skip=False)
-    torch.nn.init.normal_(net.logits.weight, generator=rng(2))
-    if has_values:
-        torch.nn.init.normal_(net.value.weight, generator=rng(3))
-    return Mcts(
-        game,
-        Agent(game, net, Argmax("first")),
-        make_option("search", "mcts", rule="gumbel", **settings),
-    )
+    agent = untrained(game, 1, value=True)
+    if not has_values:
+        torch.nn.init.zeros_(agent.policy.value.weight)
+    return Mcts(game, agent, make_option("search", "mcts", rule="gumbel", **settings))
 
 
 def live_states(game, count=12):
-    """Public positions after 0, 1, 2, ... random plies, in which somebody has to move."""
-    state, found = game.initial(count, rng(5)), []
-    for ply in range(count):
-        found.append(state[ply : ply + 1])
-        state = game.step(state, Random(game).choose(state, rng(ply)), rng(ply))
-    states = game.public(type(state).cat(found))
-    return states[(~states.done).nonzero()[:, 0]]
+    states = some_states(game, count)
+    return states[~states.done]
 
 
 def halved(num_considered, simulations):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import game_2048, make_small_game, rng
+from helpers import game_2048, make_small_game, rng, some_states, untrained
 from markers import quick, slow
 
 import rlgames as package
@@ -19,9 +19,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.players.player import Agent, Random
-from rlgames.policies.mlp import Mlp
-from rlgames.sampling import Argmax
+from rlgames.players.player import Random
 from rlgames.search import mcts
 from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.search.mcts import Mcts
@@ -34,19 +32,7 @@ CONNECT4 = KInARow(6, 7, 4, gravity=True)
 
 def with_network(game, **settings):
     """A search guided by a network that learnt nothing, value head and all."""
-    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1), skip=False)
-    torch.nn.init.normal_(net.logits.weight, generator=rng(2))
-    torch.nn.init.normal_(net.value.weight, generator=rng(3))
-    return Mcts(game, Agent(game, net, Argmax("first")), make_option("search", "mcts", **settings))
-
-
-def some_states(game, count=12):
-    """Public positions after 0, 1, 2, ... random plies, some of them over."""
-    state, found = game.initial(count, rng(5)), []
-    for ply in range(count):
-        found.append(state[ply : ply + 1])
-        state = game.step(state, Random(game).choose(state, rng(ply)), rng(ply))
-    return game.public(type(state).cat(found))
+    return Mcts(game, untrained(game, 1, value=True), make_option("search", "mcts", **settings))
 
 
 def test_tic_tac_toe_is_played_perfectly_from_five_stones_on():

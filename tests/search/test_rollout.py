@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import game_2048, made, make_game, rng
+from helpers import game_2048, made, make_game, mean_turns, rng, untrained
 
 import rlgames
 from rlgames.games.battleship import Battleship
 from rlgames.games.capabilities import ListedWorlds, find, reason_missing
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.players.player import Agent, Random
-from rlgames.policies.mlp import Mlp
-from rlgames.sampling import Argmax, Stochastic
+from rlgames.players.player import Random
+from rlgames.sampling import Stochastic
 from rlgames.search import rollout
 
 LINE = Battleship(1, 6, [3], 1)
@@ -21,20 +20,6 @@ SALVO = Battleship(3, 3, [2, 1], 2)
 SUNK = Battleship(1, 7, [2, 2], 1, show=["sunk"])
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 ALL = {"max_num_considered_actions": 1000}
-
-
-def untrained(game, seed=0, sampling=None):
-    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=False, rng=rng(seed), skip=False)
-    torch.nn.init.normal_(net.logits.weight, generator=rng(seed + 100))
-    return Agent(game, net, sampling or Argmax("first"))
-
-
-def mean_turns(game, player):
-    """Over all layouts."""
-    state, probability = game.openings(10_000)
-    while not bool(state.done.all()):
-        state = game.apply_action(state, player.choose(game.public(state), rng()))
-    return float((state.turn * probability).sum())
 
 
 def by_hand(game, player, state, action):
@@ -154,7 +139,7 @@ def test_both_seats_play_on_in_tic_tac_toe():
         state = TICTACTOE.apply_action(state, torch.tensor([played]))
         cells = cells[:played] + mover + cells[played + 1 :]
     # x wins in one move.
-    win = made("search", "rollout", TICTACTOE, untrained(TICTACTOE), **ALL)
+    win = made("search", "rollout", TICTACTOE, untrained(TICTACTOE, 1), **ALL)
     dice = rng()
     result = win.search(state, dice)
     assert torch.equal(dice.get_state(), rng().get_state())  # no chance
