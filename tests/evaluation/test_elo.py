@@ -115,7 +115,7 @@ def test_an_opening_is_the_same_in_both_seats_and_for_every_pair():
 
 def test_ratings_converge_for_one_sided_results():
     generator = np.random.default_rng(4)
-    for _ in range(40):
+    for _ in range(20):
         count, games = int(generator.integers(2, 6)), int(generator.choice([1, 2, 50, 1000]))
         tables = [
             (*pair, 1.0 * generator.multinomial(games, generator.dirichlet([0.1] * 3), 2), False)
