@@ -120,6 +120,16 @@ def _short_runs():
         yield
 
 
+@pytest.fixture(scope="module")
+def shown_games():
+    """Runs show a game."""
+    from rlgames.training import image_callback
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(image_callback, "NUM_SHOWN", 1)
+        yield
+
+
 PLACE = re.compile(r"((?:out|run)(?==)|[\w.]+(?==./))='([\w./=,-]+)'")
 """A word that only says where a file or a run lies, which changes nothing else of a config."""
 
@@ -172,32 +182,34 @@ def _composed_once(request, composed):
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra.core.utils import JobRuntime
 
+    from rlgames.config.conf import conf_dir
     from rlgames.config.registry import REGISTRY
 
     compose, list_options = ConfigLoaderImpl.load_configuration, ConfigLoaderImpl.get_group_options
     options = {}
 
-    def list_options_once(loader, *group, **settings):
+    def is_bundled(loader):
+        plugins = (
+            each.values is not None for table in REGISTRY.values() for each in table.values()
+        )
         paths = [place.path for place in loader.get_search_path().get_path()]
-        asked = repr((paths, group, settings))
-        if len(paths) > 3 or asked not in options:
+        return paths == ["pkg://hydra.conf", str(conf_dir()), "structured://"] and not any(plugins)
+
+    def list_options_once(loader, *group, **settings):
+        asked = repr((group, settings))
+        if not is_bundled(loader):
+            return list_options(loader, *group, **settings)
+        if asked not in options:
             options[asked] = list_options(loader, *group, **settings)
         return options[asked]
 
     def compose_once(loader, config_name, overrides, **settings):
-        paths = [place.path for place in loader.get_search_path().get_path()]
-        plugins = [
-            option for table in REGISTRY.values() for option in table.values() if option.values
-        ]
-        if (
-            len(paths) > 3
-            or plugins
-            or any(re.search(r"\$\{|searchpath", word) for word in overrides)
-        ):
+        has_more = any(re.search(r"\$\{|searchpath", word) for word in overrides)
+        if has_more or not is_bundled(loader):
             return compose(loader, config_name=config_name, overrides=overrides, **settings)
         places = dict(match.groups() for word in overrides if (match := PLACE.fullmatch(word)))
         words = [PLACE.sub(r"\1='{place of \1}'", word) for word in overrides]
-        asked = (paths, JobRuntime().get("name"), config_name, words, sorted(settings.items()))
+        asked = (JobRuntime().get("name"), config_name, words, sorted(settings.items()))
         path = composed / hashlib.sha256(repr(asked).encode()).hexdigest()
         if not path.exists():
             config = compose(loader, config_name=config_name, overrides=words, **settings)

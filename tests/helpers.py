@@ -19,6 +19,7 @@ import torch
 from rich.console import Console, RenderableType
 
 from rlgames.build.policies import make_reward, new_policy
+from rlgames.commands.resume import load_resumable
 from rlgames.config.commands import (
     COMMAND_SCHEMAS,
     SolveConfig,
@@ -41,6 +42,7 @@ from rlgames.rollouts.trajectories import FinalStates
 from rlgames.sampling import Argmax, Sampling
 from rlgames.training.parts import Training, build_learner
 from rlgames.training.sources import NextGames
+from rlgames.training.train import resume
 
 SMALL_RULES = {
     "battleship": ["board=6", "ships=[2]"],
@@ -226,9 +228,15 @@ def read_result(run: Path, name: str = "train_best") -> Any:
     return json.loads((run / f"reports/{name}.json").read_text())["result"]
 
 
-def resume_config(words: Sequence[str] = ()) -> Any:
-    """The config of `rlgames resume` with these words."""
-    return load_config(COMMAND_SCHEMAS["resume"], words)
+def resumable(directory: Path, *words: str) -> Any:
+    """The config, the checkpoint and the lock of a run that `rlgames resume` resumes with these
+    words."""
+    return load_resumable(directory, load_config(COMMAND_SCHEMAS["resume"], words))
+
+
+def resume_run(directory: Path, *words: str) -> Any:
+    """The result of `rlgames resume` with these words."""
+    return resume(directory, *resumable(directory, *words))
 
 
 SMALL_TRAINING = [

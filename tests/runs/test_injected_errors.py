@@ -27,6 +27,8 @@ from rlgames.runs.files import LATEST, read_run
 from rlgames.training import pictures
 from rlgames.training.sources import GameSource
 
+pytestmark = pytest.mark.usefixtures("shown_games")
+
 WORDS = ["experiment=null", "game=salvo", "board=2", "ships=[1]", "shots=1", "policy.layers=[2]"]
 WORDS += ["games=8", "batch=4", "log_every=4", "save_every=4", "eval_every=4", "keep_every=8"]
 WORDS += ["eval_games=4", "solve_seconds=0"]

@@ -12,10 +12,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers import SMALL_TRAINING, resume_config
+from helpers import SMALL_TRAINING, resume_run
 
 import rlgames as package
-from rlgames.commands.resume import load_resumable
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.typed import from_plain, to_plain
@@ -23,18 +22,12 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.loggers import Logger, Loggers, RunStart
-from rlgames.training.train import resume
 
 WORDS = [*SMALL_TRAINING, "log_every=10", "eval_every=10", "solve_seconds=0"]
 
 
 def train(directory, *words):
     return package.train([*WORDS, *words, f"out={directory}"])
-
-
-def resumed(directory, games):
-    cfg, checkpoint, lock = load_resumable(directory, resume_config([f"games={games}"]))
-    resume(directory, cfg, checkpoint, lock)
 
 
 MLFLOW = {"name": "mlflow", "experiment": "rlgames"}
@@ -139,10 +132,10 @@ def test_a_logger_that_fails_is_reported_once_and_costs_the_others_nothing(faili
 def test_a_run_keeps_its_id_unless_it_is_not_one(tmp_path):
     run = train(tmp_path / "run", "logger=null")
     first = read_run(run)["id"]
-    resumed(run, 40)
+    resume_run(run, "games=40")
     assert read_run(run)["id"] == first
     (run / "run.json").write_text(json.dumps(read_run(run) | {"id": "../../x"}))
-    resumed(run, 60)
+    resume_run(run, "games=60")
     assert re.fullmatch("[0-9a-f]{8}", read_run(run)["id"])
 
 
@@ -154,8 +147,8 @@ def needs(package_name):
 def interrupted(directory, *words):
     """The id of a run that was trained for a part of its games, and resumed twice."""
     train(directory, *words)
-    resumed(directory, 40)
-    resumed(directory, 60)
+    resume_run(directory, "games=40")
+    resume_run(directory, "games=60")
     return read_run(directory)["id"]
 
 
@@ -333,7 +326,7 @@ def test_a_new_run_starts_with_a_warning_if_mlflows_was_deleted(
     assert capsys.readouterr().err == ""
     fake_mlflow.runs["0"].stage = "deleted" if is_deleted else "active"
     fake_mlflow.points.clear()
-    resumed(run, 40)
+    resume_run(run, "games=40")
     assert {point[0] for point in fake_mlflow.points} == {"1" if is_deleted else "0"}
     lines = [line for line in capsys.readouterr().err.splitlines() if "mlflow" in line]
     assert ["no longer has this run; a new one" in line for line in lines] == [True] * is_deleted

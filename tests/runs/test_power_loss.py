@@ -25,6 +25,8 @@ from rlgames.runs.reports import OF_TRAINING
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.sources import GameSource
 
+pytestmark = pytest.mark.usefixtures("shown_games")
+
 WORDS = [*SMALL_SALVO, "log_every=20", "save_every=20", "eval_every=40", "eval_games=10"]
 WORDS += ["solve_seconds=0"]
 TRAIN = ["train", *WORDS, "games=120", "out=run"]

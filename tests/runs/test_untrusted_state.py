@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import resume_config
+from helpers import resumable
 from markers import one_in
 from processes import flat
 from recorded_games import make_game_and_rules
 from untrusted_files import RUNS, trained
 
-from rlgames.commands.resume import load_resumable
 from rlgames.config.conf import option_names
 from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.players.player import Random
@@ -48,7 +47,7 @@ def make_run(tmp_path_factory):
     def run(name):
         if name not in kept:
             path = trained(name, folder / name)
-            kept[name] = path, *load_resumable(path, resume_config(["games=16"]))[:2]
+            kept[name] = path, *resumable(path, "games=16")[:2]
         return kept[name]
 
     return run

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from helpers import SMALL_SALVO, resume_config
+from helpers import SMALL_SALVO, resumable
 from markers import quick, slow
 from processes import (
     Process,
@@ -29,7 +29,6 @@ from tensorboard.backend.event_processing import plugin_event_accumulator
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames
-from rlgames.commands.resume import load_resumable
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.learners.ppo import Ppo
@@ -42,11 +41,13 @@ from rlgames.training.image_callback import ImageCallback
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.sources import GameSource
 
+pytestmark = pytest.mark.usefixtures("shown_games")
+
 WORDS = [*SMALL_SALVO, "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(shown_games, tmp_path_factory):
     """A run that never stopped."""
     folder = tmp_path_factory.mktemp("whole")
     code, output = run(folder, "train", *WORDS, "games=600", "out=run")
@@ -358,11 +359,11 @@ def test_a_torn_line_of_metrics_is_removed(whole, tmp_path):
 
 def test_a_run_is_locked_before_it_is_read(whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
-    first = load_resumable(tmp_path / "run", resume_config(["games=700"]))
+    first = resumable(tmp_path / "run", "games=700")
     with pytest.raises(ConfigError, match="another process"):
-        load_resumable(tmp_path / "run", resume_config(["games=700"]))
+        resumable(tmp_path / "run", "games=700")
     del first
-    load_resumable(tmp_path / "run", resume_config(["games=700"]))
+    resumable(tmp_path / "run", "games=700")
 
 
 SWALLOWING = """

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from helpers import command, read_result, resume_config
+from helpers import command, read_result, resume_run
 from markers import quick
 from processes import final_state, flat, metrics_without_times, same
 
@@ -14,7 +14,7 @@ from rlgames.core.signals import Interrupted
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.train import resume, train
+from rlgames.training.train import train
 
 SMALL = ["experiment=null", "policy=mlp", "policy.layers=[8]", "batch=8", "games=48"]
 SMALL += ["eval_games=8", "eval_every=16", "save_every=8", "log_every=16", "solve_seconds=0"]
@@ -24,12 +24,6 @@ MEASURED = ["analyze_every=16"]
 
 def cfg(words, path):
     return load_config(TrainConfig, [*words, f"out={path}"])
-
-
-def resume_run(directory, words=()):
-    from rlgames.commands.resume import load_resumable
-
-    return resume(directory, *load_resumable(directory, resume_config(list(words))))
 
 
 @pytest.fixture(scope="module")

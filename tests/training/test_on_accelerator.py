@@ -8,14 +8,13 @@ from helpers import (
     made,
     make_game,
     make_small_game,
-    resume_config,
+    resume_run,
     rng,
 )
 from markers import ACCELERATOR
 from processes import metrics_without_times
 
 import rlgames as package
-from rlgames.commands.resume import load_resumable
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.conf import option_names
@@ -25,7 +24,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions, visible
 from rlgames.rollouts.play import GamePool
-from rlgames.training.train import resume, train
+from rlgames.training.train import train
 
 if ACCELERATOR == "cpu":
     pytest.skip("needs an accelerator: torch has neither CUDA nor MPS", allow_module_level=True)
@@ -65,7 +64,7 @@ def test_trains_repeats_and_resumes(name, tmp_path, monkeypatch):
         with pytest.raises(Interrupted):
             train(config(name, tmp_path / "resumed"))
     resumed = tmp_path / "resumed"
-    assert resume(resumed, *load_resumable(resumed, resume_config([]))).best.evaluation.games
+    assert resume_run(resumed).best.evaluation.games
     if ACCELERATOR == "cuda":
         first = metrics_without_times(tmp_path / "first")
         assert first == metrics_without_times(tmp_path / "second")

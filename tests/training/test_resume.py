@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import command, interrupt_after, resume_config
+from helpers import command, interrupt_after, resume_run
 from processes import final_state, metrics_without_times, same
 
 import rlgames
 from rlgames.build.agents import open_run
-from rlgames.commands.resume import load_resumable
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY
@@ -23,7 +22,7 @@ from rlgames.rewards import Reward
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.train import resume, train
+from rlgames.training.train import train
 
 SMALL = ["games=40", "batch=8", "log_every=16", "eval_every=16", "save_every=8", "eval_games=8"]
 SMALL += ["solve_seconds=0"]
@@ -106,10 +105,6 @@ def train_and_interrupt(monkeypatch, cfg, batches):
         with pytest.raises(Interrupted, match="rlgames resume"):
             train(cfg)
     return cfg.out
-
-
-def resume_run(directory, words=()):
-    return resume(directory, *load_resumable(directory, resume_config(list(words))))
 
 
 def out(words, path):
@@ -295,7 +290,7 @@ def test_a_gpu_run_loads_and_resumes_on_the_cpu(tmp_path, monkeypatch):
         assert open_run(run).agent().policy
         with pytest.raises(ConfigError, match="this machine has no device=cuda"):
             resume_run(run)
-    assert resume_run(run, ["device=cpu"]).best.evaluation.games
+    assert resume_run(run, "device=cpu").best.evaluation.games
 
 
 def test_a_non_finite_number_ends_the_run_and_damages_nothing(tmp_path, monkeypatch, typed):

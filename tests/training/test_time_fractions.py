@@ -4,15 +4,13 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from helpers import resume_config
+from helpers import resume_run
 from numba.core.event import trigger_event
 
 import rlgames
-from rlgames.commands.resume import load_resumable
 from rlgames.core.compiling import clock
 from rlgames.runs.files import read_metrics
 from rlgames.training.progress import PHASES, LogLine
-from rlgames.training.train import resume
 
 
 def fractions(metrics):
@@ -49,7 +47,7 @@ def test_every_line_counts_moves_updates_and_seconds_also_after_a_resume(tmp_pat
     words = ["game=salvo", "board=4", "ships=[4]", "shots=2", "experiment=null", "games=32"]
     sizes = ["batch=16", "log_every=16", "eval_games=4", "policy.layers=[4]", "solve_seconds=0"]
     run = rlgames.train([*words, *sizes, f"out={tmp_path / 'run'}"])
-    resume(run, *load_resumable(run, resume_config(["games=64"])))
+    resume_run(run, "games=64")
     lines = [line for line in read_metrics(run / "metrics.jsonl") if "train/turns" in line]
     moves = 0.0
     for number, line in enumerate(lines, 1):
