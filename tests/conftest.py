@@ -207,7 +207,8 @@ def _composed_once(request, composed):
         has_more = any(re.search(r"\$\{|searchpath", word) for word in overrides)
         if has_more or not is_bundled(loader):
             return compose(loader, config_name=config_name, overrides=overrides, **settings)
-        places = dict(match.groups() for word in overrides if (match := PLACE.fullmatch(word)))
+        matches = filter(None, map(PLACE.fullmatch, overrides))
+        places = {match[1]: match[2] for match in matches}
         words = [PLACE.sub(r"\1='{place of \1}'", word) for word in overrides]
         asked = (JobRuntime().get("name"), config_name, words, sorted(settings.items()))
         path = composed / hashlib.sha256(repr(asked).encode()).hexdigest()

@@ -22,12 +22,13 @@ TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 
 
-def by_gumbel(game, has_values=True, **settings):
+def by_gumbel(game, **settings):
     """A search by rule=gumbel, guided by a network that learned nothing."""
-    agent = untrained(game, 1, value=True)
-    if not has_values:
-        torch.nn.init.zeros_(agent.policy.value.weight)
-    return Mcts(game, agent, make_option("search", "mcts", rule="gumbel", **settings))
+    return Mcts(
+        game,
+        untrained(game, 1, value=True),
+        make_option("search", "mcts", rule="gumbel", **settings),
+    )
 
 
 def live_states(game, count=12):
