@@ -14,7 +14,7 @@ STUDY := records=docs/records jobs=2
 demo: .venv/rlgames
 	$(BIN)/rlgames train game=tictactoe
 
-# docs/configs.md, and the tables in docs/games and docs/learners, from the schemas and conf/.
+# docs/configs/, and the tables in docs/games and docs/learners, from the schemas and conf/.
 tables: .venv/installed
 	$(BIN)/python scripts/docs/tables.py
 

@@ -51,11 +51,11 @@ def figures(text):
 
 @pytest.mark.parametrize(("group", "name"), OPTIONS)
 def test_every_game_and_learner_has_a_page_that_its_index_links(group, name):
-    path = FOLDERS[group] / f"{name}.md"
-    assert path.is_file()
-    assert "<!-- keys -->\n|" in text_of(path)
-    assert "<!-- presets -->\n|" in text_of(path)
-    assert f"[`{name}`]({name}.md)" in text_of(FOLDERS[group] / "README.md")
+    path, index = FOLDERS[group] / f"{name}.md", FOLDERS[group] / "README.md"
+    assert path.is_file(), f"write {path}, with the sections of the pages next to it"
+    assert "<!-- keys -->\n|" in text_of(path), "make tables"
+    assert "<!-- presets -->\n|" in text_of(path), "make tables"
+    assert f"[`{name}`]({name}.md)" in text_of(index), f"add a row to {index}"
 
 
 @pytest.mark.parametrize("name", REGISTRY["game"])

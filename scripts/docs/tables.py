@@ -114,6 +114,8 @@ def filled_pages() -> Iterator[tuple[Path, str]]:
     for group, folder in PAGES.items():
         for name in option_names(group):
             path = folder / f"{name}.md"
+            if not path.exists():
+                raise SystemExit(f"write {path} first, with the sections of the pages next to it")
             text = path.read_text(encoding="utf-8")
             text = with_section(text, "keys", option_table(group, name))
             yield path, with_section(text, "presets", _presets_of(group, name))
@@ -153,8 +155,15 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return markdown_table(head, ([cell.replace("|", "\\|") for cell in row] for row in rows))
 
 
+def write(path: Path, text: str) -> None:
+    """Write a file and print its path, unless it has this text already."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+        print(path)
+
+
 if __name__ == "__main__":
     for path, text in [*config_pages(), (FACTS, facts_text()), *filled_pages()]:
-        path.write_text(text, encoding="utf-8")
+        write(path, text)
     for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
-        path.write_text(with_figures(path.read_text(encoding="utf-8")), encoding="utf-8")
+        write(path, with_figures(path.read_text(encoding="utf-8")))

@@ -47,7 +47,7 @@ MIN_COMBINATIONS = 950
 
 @cache
 def base(game: str) -> TrainConfig:
-    return load_config(TrainConfig, [f"game={game}", *TINY_RULES[game], *TRAINING])
+    return load_config(TrainConfig, [f"game={game}", *TINY_RULES.get(game, []), *TRAINING])
 
 
 @cache

@@ -94,7 +94,7 @@ COMBINATIONS = [
 
 def test_every_learner_and_every_game_is_resumed():
     assert {*LEARNERS} == {*REGISTRY["learner"]}
-    assert {*ALL} == {*REGISTRY["game"]}
+    assert {*ALL} == {*REGISTRY["game"]}, "add it to GAMES, and to ALL or TWO"
 
 
 def train_and_interrupt(monkeypatch, cfg, batches):
