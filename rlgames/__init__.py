@@ -27,10 +27,10 @@ def register(group: str, name: str, make: Callable[..., Any], /, **keys: Any) ->
         group: game, reward, policy, sampling, learner, player or search.
         name: the name of the part on the command line.
         make: called with the keys after the arguments of the group: none for games and sampling
-            rules; `game` for rewards and players; `game, player` for searches; `game, value=, rng=`
-            for networks and `game, score_scale=` for value functions, by their classes; `context,
-            lr=` for learners, by their classes. It raises ValueError for a combination that makes
-            no sense. --help shows the first line of its docstring.
+            rules; `game` for rewards and players; `game, player` for searches; `game, value=,
+            generator=` for networks and `game, score_scale=` for value functions, by their classes;
+            `context, lr=` for learners, by their classes. It raises ValueError for a combination
+            that makes no sense. --help shows the first line of its docstring.
         keys: by name, the value, which tells the type, or what rlgames.config.schema.key returns.
 
     Raises:

@@ -15,11 +15,10 @@ from torch import Tensor
 from rlgames.core.devices import float64_on, to_float64
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
-from rlgames.kernels.choice import choose_rows
+from rlgames.kernels.choice import best_rows, sample_rows
+from rlgames.rng import Rng
 
 MAX_LOGIT = torch.finfo(torch.float32).max
-
-NO_NOISE = np.empty((0, 0), np.float32)
 
 
 def illegal_mask(legal: Tensor) -> Tensor:
@@ -34,27 +33,44 @@ def mask_illegal(scores: Tensor, legal: Tensor) -> Tensor:
 
 
 def greedy_action(scores: Tensor, legal: Tensor) -> Tensor:
-    """Int64 [B]: the first legal action with the highest score; NaN counts as 0."""
-    return choose_highest(scores, legal)[1]
+    """Int64 [B]: the first legal action with the highest score; NaN counts as 0. Raises ValueError
+    for shapes that differ."""
+    _check_shapes(scores, legal)
+    if not _has_kernel(scores):
+        return (scores.nan_to_num() + illegal_mask(legal)).argmax(1)
+    action = torch.empty(len(scores), dtype=torch.int64)
+    best_rows(scores.detach().numpy(), legal.numpy(), action.numpy())
+    return action
 
 
-def choose_highest(
-    scores: Tensor, legal: Tensor, temperature: float = 1.0, noise: Tensor | None = None
+def sampled_action(
+    scores: Tensor, legal: Tensor, rng: Rng, temperature: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """The logits of softmax(scores ÷ temperature), float32 [B, A], where NaN counts as 0; and the
-    first action with the highest of them, after noise, float32 [B, A], has been subtracted.
+    """Samples from softmax(scores ÷ temperature), int64 [B], where NaN counts as 0, and their
+    log-probabilities, float32 [B].
 
-    A kernel computes the same on the CPU. Raises ValueError for shapes that differ.
+    On the CPU it is what a kernel that plays whole games draws. Raises ValueError for shapes that
+    differ.
     """
+    _check_shapes(scores, legal)
+    if not _has_kernel(scores):
+        logits = scaled(scores.nan_to_num(), legal, temperature)
+        action = sample_logits(logits, rng)
+        return action, logits.log_softmax(1).gather(1, action[:, None])[:, 0]
+    action, log_prob = torch.empty(len(scores), dtype=torch.int64), torch.empty(len(scores))
+    keys, columns = rng.rows(len(scores)).keys, (action.numpy(), log_prob.numpy())
+    given = scores.detach().numpy(), legal.numpy()
+    sample_rows(*given, keys, np.float32(temperature), *columns)
+    return action, log_prob
+
+
+def _has_kernel(scores: Tensor) -> bool:
+    return scores.device.type == "cpu" and scores.dtype == torch.float32
+
+
+def _check_shapes(scores: Tensor, legal: Tensor) -> None:
     if scores.shape != legal.shape or scores.dim() != 2:
         raise ValueError(f"scores {[*scores.shape]} for legal actions {[*legal.shape]}")
-    if scores.device.type == "cpu" and scores.dtype == torch.float32:
-        logits, action = torch.empty_like(scores), torch.empty(len(scores), dtype=torch.int64)
-        given, shifts = scores.detach().numpy(), NO_NOISE if noise is None else noise.numpy()
-        choose_rows(given, legal.numpy(), shifts, temperature, logits.numpy(), action.numpy())
-        return logits, action
-    logits = scaled(scores.nan_to_num(), legal, temperature)
-    return logits, (logits if noise is None else logits - noise).argmax(1)
 
 
 def scaled(scores: Tensor, legal: Tensor, temperature: float) -> Tensor:
@@ -72,25 +88,15 @@ def greedy_actions(scores: Tensor, legal: Tensor) -> Tensor:
     return (scores == scores.amax(1, keepdim=True)) & legal
 
 
-def sample_logits(logits: Tensor, rng: torch.Generator) -> Tensor:
-    """Int64 [B]: samples from softmax(logits) by the Gumbel-max trick.
-
-    It is faster than torch.multinomial and, unlike it, never picks an action of probability 0. The
-    logarithm of uniform numbers takes a third of the time of exponential_.
-    """
-    return (logits - gumbel_shifts(logits, rng)).argmax(1)
+def sample_logits(logits: Tensor, rng: Rng) -> Tensor:
+    """Int64 [B]: samples from softmax(logits) by the Gumbel-max trick, which never picks an action
+    of probability 0."""
+    return (logits - rng.exponential(*logits.shape).log_()).argmax(1)
 
 
-def gumbel_shifts(scores: Tensor, rng: torch.Generator) -> Tensor:
-    """Float32 like scores: what sample_logits subtracts."""
-    uniform = torch.rand(scores.shape, generator=rng, device=scores.device)
-    return uniform.clamp_(min=1e-30).log_().neg_().log_()
-
-
-def sample_uniform(legal: Tensor, rng: torch.Generator) -> Tensor:
+def sample_uniform(legal: Tensor, rng: Rng) -> Tensor:
     """Int64 [B]: uniformly random legal actions."""
-    noise = torch.rand(legal.shape, generator=rng, device=legal.device)
-    return (noise + legal).argmax(1)
+    return (rng.uniform(*legal.shape) + legal).argmax(1)
 
 
 class Sampling(ABC):
@@ -110,9 +116,7 @@ class Sampling(ABC):
         return check_finite(scores) + illegal_mask(legal)
 
     @abstractmethod
-    def choose(
-        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
-    ) -> Tensor:
+    def choose(self, scores: Tensor, legal: Tensor, rng: Rng, progress: float) -> Tensor:
         """Int64 [B]: legal actions. progress: the fraction of the run's games played, 0 to 1.
 
         Scores are not checked for finite numbers, which would slow down play.
@@ -126,7 +130,7 @@ class Sampling(ABC):
         """
 
     def choose_and_tell(
-        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
+        self, scores: Tensor, legal: Tensor, rng: Rng, progress: float
     ) -> tuple[Tensor, Tensor]:
         """What choose returns, and the log-probabilities of these actions, float32 [B]."""
         action = self.choose(scores, legal, rng, progress)
@@ -145,17 +149,13 @@ class Stochastic(Sampling):
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
         return scaled(check_finite(scores), legal, self.temperature)
 
-    def choose(
-        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
-    ) -> Tensor:
-        return choose_highest(scores, legal, self.temperature, gumbel_shifts(scores, rng))[1]
+    def choose(self, scores: Tensor, legal: Tensor, rng: Rng, progress: float) -> Tensor:
+        return sampled_action(scores, legal, rng, self.temperature)[0]
 
     def choose_and_tell(
-        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
+        self, scores: Tensor, legal: Tensor, rng: Rng, progress: float
     ) -> tuple[Tensor, Tensor]:
-        noise = gumbel_shifts(scores, rng)
-        logits, action = choose_highest(scores, legal, self.temperature, noise)
-        return action, logits.log_softmax(1).gather(1, action[:, None])[:, 0]
+        return sampled_action(scores, legal, rng, self.temperature)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         return to_float64(self.logits(scores, legal)).softmax(1)
@@ -170,13 +170,12 @@ class EpsilonGreedy(Sampling):
     def greedy_rule(self) -> Sampling:
         return self.greedy
 
-    def choose(
-        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
-    ) -> Tensor:
-        uniform = torch.rand(len(scores), generator=rng, device=scores.device)
-        random_action = sample_uniform(legal, rng)
-        greedy_action = self.greedy.choose(scores, legal, rng, progress)
-        return torch.where(uniform < self.epsilon.at(progress), random_action, greedy_action)
+    def choose(self, scores: Tensor, legal: Tensor, rng: Rng, progress: float) -> Tensor:
+        rng = rng.rows(len(scores))
+        is_random = rng.uniform(len(scores)) < self.epsilon.at(progress)
+        random_action = sample_uniform(legal, rng.fold_in(1))
+        greedy_action = self.greedy.choose(scores, legal, rng.fold_in(2), progress)
+        return torch.where(is_random, random_action, greedy_action)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         epsilon = self.epsilon.at(progress)
@@ -195,9 +194,7 @@ class Argmax(Sampling):
     def greedy_rule(self) -> Sampling:
         return self
 
-    def choose(
-        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
-    ) -> Tensor:
+    def choose(self, scores: Tensor, legal: Tensor, rng: Rng, progress: float) -> Tensor:
         if self.is_random:
             return sample_uniform(greedy_actions(scores, legal), rng)
         return greedy_action(scores, legal)

@@ -37,6 +37,7 @@ from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.mlp import Mlp
+from rlgames.rng import Rng
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.sampling import Argmax, Sampling
@@ -57,7 +58,12 @@ SMALL_RULES = {
 }
 
 
-def rng(seed: int = 0) -> torch.Generator:
+def rng(seed: int = 0) -> Rng:
+    return Rng(seed)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    """Of torch, for numbers that have no place in a game."""
     return torch.Generator().manual_seed(seed)
 
 
@@ -65,9 +71,18 @@ def untrained(
     game: Game[Any], seed: int = 0, value: bool = False, sampling: Sampling | None = None
 ) -> Agent:
     """An agent whose network learned nothing, with large outputs, value head and all if wanted."""
-    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=value, rng=rng(seed), skip=False)
+    net = Mlp(
+        game,
+        [16],
+        "tanh",
+        "orthogonal",
+        bias=True,
+        value=value,
+        generator=generator(seed),
+        skip=False,
+    )
     for number, head in enumerate([net.logits, *([net.value] if value else [])], 1):
-        torch.nn.init.normal_(head.weight, generator=rng(seed + number))
+        torch.nn.init.normal_(head.weight, generator=generator(seed + number))
     return Agent(game, net, sampling or Argmax("first"))
 
 
@@ -98,7 +113,7 @@ class InOrder(Player):
     def __init__(self, game: Game[Any], is_reversed: bool = False) -> None:
         self.game, self.is_reversed = game, is_reversed
 
-    def choose(self, state: Any, rng: torch.Generator) -> torch.Tensor:
+    def choose(self, state: Any, rng: Rng) -> torch.Tensor:
         legal = self.game.legal_action_mask(state).int()
         if self.is_reversed:
             return legal.shape[1] - 1 - legal.flip(1).argmax(1)
@@ -132,14 +147,14 @@ def game_2048(board: int, columns: int, **keys: Any) -> Any:
 
 def make_policy(cfg: TrainConfig, game: Game[Any], seed: int = 3) -> Any:
     """The policy of a training config, for this game; seed: of its weights."""
-    return new_policy(cfg, game, rng(seed))
+    return new_policy(cfg, game, generator(seed))
 
 
 def learner_of(cfg: TrainConfig, game: Game[Any], policy: Any, seed: int = 0) -> Learner:
     """The learner of a training config, for this game and policy."""
     sampling = make("sampling", cfg.sampling)
     reward = make_reward(cfg.reward, game)
-    context = LearnerContext(game, policy, sampling, reward, rng(seed))
+    context = LearnerContext(game, policy, sampling, reward, generator(seed))
     return build_learner(cfg.learner, context, cfg.lr)
 
 

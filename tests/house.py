@@ -6,30 +6,31 @@ Whoever removes the last import of a folder removes its name in the same commit.
 IMPORTS = {
     "core": "",
     "kernels": "core",
+    "rng": "kernels",
     "config": "core",
-    "games": "core kernels",
-    "sampling": "core kernels",
+    "games": "core kernels rng",
+    "sampling": "core kernels rng",
     "drawing": "core games",
     "policies": "kernels games",
     "solvers": "core kernels games",
-    "players": "core games sampling policies solvers",
-    "rollouts": "core kernels games players",
-    "search": "core kernels config games sampling policies solvers players",
-    "evaluation": "core kernels games sampling policies solvers players rollouts",
+    "players": "core rng games sampling policies solvers",
+    "rollouts": "core kernels rng games sampling players",
+    "search": "core kernels rng config games sampling policies solvers players",
+    "evaluation": "core kernels rng games sampling policies solvers players rollouts",
     "rewards": "games rollouts",
-    "learners": "core kernels config games sampling policies players rollouts search rewards",
+    "learners": "core kernels rng config games sampling policies players rollouts search rewards",
     "runs": "core config evaluation",
-    "build": "core config games sampling policies players search rewards runs",
-    "envs": "core config games drawing players rollouts rewards build",
-    "terminal": "core games drawing players rollouts evaluation runs",
+    "build": "core rng config games sampling policies players search rewards runs",
+    "envs": "core rng config games drawing players rollouts rewards build",
+    "terminal": "core rng games drawing players rollouts evaluation runs",
     "training": (
-        "core config games sampling drawing policies solvers players rollouts "
-        "search evaluation learners runs build"
+        "core rng config games sampling drawing policies "
+        "solvers players rollouts search evaluation learners runs build"
     ),
-    "web": "core config games drawing solvers players rollouts evaluation runs build",
+    "web": "core rng config games drawing solvers players rollouts evaluation runs build",
     "commands": (
-        "core config games drawing solvers players rollouts search evaluation runs build "
-        "terminal training web"
+        "core rng config games drawing solvers players "
+        "rollouts search evaluation runs build terminal training web"
     ),
     "__init__": "core config games players runs build training commands",
     "__main__": "core commands",

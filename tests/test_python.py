@@ -12,6 +12,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.overrides import words_of
 from rlgames.core.errors import ConfigError, own_place, to_user_error
+from rlgames.rng import Rng
 
 SMALL = [*SMALL_TRAINING, "solve_seconds=0"]
 
@@ -43,7 +44,7 @@ def test_train_takes_keys(tmp_path):
 
 def test_a_game_has_its_name_and_keys():
     game = rlgames.game("connect4", rows=5)
-    assert game.initial(2, torch.Generator()).done.tolist() == [False, False]
+    assert game.initial(2, Rng()).done.tolist() == [False, False]
     assert game.spec.observation[1:] == (5, 7)
     assert rlgames.game("2048").spec.actions == 4
     with pytest.raises(ConfigError, match="did you mean connect4"):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import make_policy, rng
+from helpers import generator, make_policy, rng
 
 import rlgames
 from rlgames.config.commands import TrainConfig
@@ -15,7 +15,6 @@ from rlgames.sampling import (
     Stochastic,
     greedy_action,
     illegal_mask,
-    sample_logits,
     scaled,
 )
 from rlgames.solvers.graph import Graph, exploitability
@@ -43,20 +42,26 @@ def test_ties_are_broken_as_the_probabilities_say(rule, expected):
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.3, 1e-30])
-def test_the_kernel_chooses_to_the_last_digit_like_torch(temperature):
-    scores = 10 * torch.randn(500, 7, generator=rng())
+def test_the_kernel_samples_from_the_softmax_that_torch_computes(temperature):
+    scores = 10 * torch.randn(500, 7, generator=generator())
     special = torch.tensor([torch.nan, torch.inf, -torch.inf, 3e38, -3e38, 0.0, -0.0])
-    scores[torch.rand(500, 7, generator=rng(1)) < 0.2] = special[2]
-    scores[::3] = special[torch.randint(7, scores[::3].shape, generator=rng(2))]
-    legal = torch.rand(500, 7, generator=rng(3)) < 0.6
+    scores[torch.rand(500, 7, generator=generator(1)) < 0.2] = special[2]
+    scores[::3] = special[torch.randint(7, scores[::3].shape, generator=generator(2))]
+    legal = torch.rand(500, 7, generator=generator(3)) < 0.6
     legal[:, 3] = True
     rule, progress = Stochastic(temperature), 0.0
-    action, log_prob = rule.choose_and_tell(scores, legal, rng(4), progress)
     logits = scaled(scores.nan_to_num(), legal, temperature)
-    assert torch.equal(action, sample_logits(logits, rng(4)))
-    assert torch.equal(rule.choose(scores, legal, rng(4), progress), action)
-    expected = logits.log_softmax(1).gather(1, action[:, None])[:, 0]
-    assert torch.equal(log_prob, expected)
+    probability = logits.double().softmax(1)
+    count = torch.zeros(500, 7, dtype=torch.float64)
+    for draw in range(400):
+        action, log_prob = rule.choose_and_tell(scores, legal, rng(draw), progress)
+        assert torch.equal(rule.choose(scores, legal, rng(draw), progress), action)
+        expected = logits.log_softmax(1).gather(1, action[:, None])[:, 0]
+        assert torch.allclose(log_prob, expected, atol=1e-5)
+        count += torch.nn.functional.one_hot(action, 7)
+    assert not bool(count[probability == 0].any())
+    deviation = (count - 400 * probability) / (400 * probability * (1 - probability)).sqrt()
+    assert deviation[(probability > 0.01) & (probability < 0.99)].abs().max() < 5
     highest = (scores.nan_to_num() + illegal_mask(legal)).argmax(1)
     assert torch.equal(greedy_action(scores, legal), highest)
 

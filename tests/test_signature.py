@@ -23,7 +23,7 @@ from rlgames.players.player import Random
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.search.mcts import Mcts
 
-SIGNATURE = 0x5A8E7C7A
+SIGNATURE = 0xB2491540
 
 LEARNER = [
     *("experiment=null", "game=2048", "board=3", "reward=score", "policy=ntuple"),

@@ -19,10 +19,10 @@ from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import from_plain, sanitize_errors
 from rlgames.core.devices import find_device_or_cpu
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator
 from rlgames.games.game import PRESENTATION_KEYS
 from rlgames.players.player import Agent
 from rlgames.policies.policy import Policy
+from rlgames.rng import Rng
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import Checkpoint, read_identity, restore_weights
 from rlgames.runs.files import BEST, BEST_IN_WORDS, FINAL_IN_WORDS, LATEST
@@ -69,7 +69,7 @@ class OpenRun:
         trained = self.config
         device = device or find_device_or_cpu(trained.device)
         game = make("game", trained.game).to(device)
-        policy = new_policy(trained, game, make_generator(0, "init"))
+        policy = new_policy(trained, game, Rng(0, "init").generator())
         restore_weights(policy, self.weights)
         if sampling is None or (isinstance(sampling, ArgmaxConfig) and sampling.ties is None):
             rule = greedy_rule(trained)

@@ -21,16 +21,16 @@ from rlgames.rewards import Reward
 from rlgames.sampling import Sampling
 
 
-def new_policy(cfg: TrainConfig, game: Game[Any], rng: torch.Generator) -> Policy:
+def new_policy(cfg: TrainConfig, game: Game[Any], generator: torch.Generator) -> Policy:
     """The policy of a training before its first update, on the game's device.
 
-    rng: draws its weights.
+    generator: draws its weights.
     Raises ConfigError for a policy that the game, learner or memory does not allow.
     """
     check_policy_fits(cfg.policy.name, cfg.learner.name)
     policy_class = load_option("policy", cfg.policy.name)
     try:
-        policy = _new_policy(policy_class, cfg, game, rng)
+        policy = _new_policy(policy_class, cfg, game, generator)
     except NotImplementedError as error:
         raise ConfigError(f"policy={cfg.policy.name} is not supported: {error}") from None
     except ValueError as error:
@@ -40,7 +40,7 @@ def new_policy(cfg: TrainConfig, game: Game[Any], rng: torch.Generator) -> Polic
 
 
 def _new_policy(
-    policy_class: Any, cfg: TrainConfig, game: Game[Any], rng: torch.Generator
+    policy_class: Any, cfg: TrainConfig, game: Game[Any], generator: torch.Generator
 ) -> Policy:
     """The same, on the CPU. Raises NotImplementedError, ValueError and ConfigError."""
     reward, learner = make_reward(cfg.reward, game), load_option("learner", cfg.learner.name)
@@ -57,9 +57,9 @@ def _new_policy(
     new_network: Callable[..., Network] = functools.partial(
         policy_class, game, value=has_value, **keys
     )
-    num_weights = count_parameters(lambda: new_network(rng=torch.Generator()))
+    num_weights = count_parameters(lambda: new_network(generator=torch.Generator()))
     check_weight_memory(cfg.policy.name, num_weights)
-    network = new_network(rng=rng)
+    network = new_network(generator=generator)
     network.inputs(game, game.example_state())
     if is_canonical:
         from rlgames.policies.canonical import Canonical

@@ -17,7 +17,6 @@ from rlgames.config.commands import AnalyzeConfig
 from rlgames.config.typed import as_words, changed, to_plain
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.metrics import are_equal
-from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import counted, number_text, printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
@@ -35,6 +34,7 @@ from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import EvaluationSettings
 from rlgames.evaluation.positions import position_rows, read_positions
 from rlgames.games.game import Game
+from rlgames.rng import REPORT_STREAM, Rng
 from rlgames.runs.reports import keep_report
 from rlgames.solvers.optimum import position_solver
 from rlgames.terminal.tables import Column, print_table
@@ -143,7 +143,7 @@ def _moves(match: Match) -> tuple[Moves, int | None, bool]:
     """The moves with exact values, how many games they are of, and whether these are all games
     that are possible. Raises ConfigError if there is nothing to compare with."""
     cfg, game, player = match.cfg, match.game, match.player
-    rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
+    rng = Rng(cfg.seed, REPORT_STREAM, game.device)
     positions = None if cfg.positions is None else read_positions(Path(cfg.positions), game)
     if positions is not None and positions.outcome is not None:
         return moves_in(player, positions, rng), None, False

@@ -32,7 +32,6 @@ from rlgames.config.typed import make_option, to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import Rank
-from rlgames.core.rng import make_generator
 from rlgames.core.text import counted, printable
 from rlgames.evaluation.elo import Arena, compete
 from rlgames.evaluation.estimates import MIN_GAMES
@@ -41,6 +40,7 @@ from rlgames.evaluation.paired import Comparison, compare_paired
 from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
 from rlgames.players.player import Player
+from rlgames.rng import Rng
 from rlgames.runs.find import find_run, run_name, run_path
 from rlgames.runs.reports import check_report, keep_report
 from rlgames.terminal.tables import Column, fits, print_note, print_titled
@@ -146,21 +146,18 @@ def run(config: ArenaConfig) -> Result:
     if config.player is not None:
         shown.append(option_name(config.player))
         names.append(option_name(config.player))
-    streams = [normpath(name) for name in names]
-
-    def make_rng(name: object) -> torch.Generator:
-        return make_generator(cfg.seed, f"arena {name}", game.device)
-
     if game.spec.seats == 1:
         with torch.inference_mode():
-            comparison = compare_paired(game, streams, players, cfg.games, make_rng)
+            rng = Rng(cfg.seed, "arena", game.device)
+            comparison = compare_paired(game, players, cfg.games, rng)
         means = [exact_mean(game, player, None) for player in players]
         result = Result(cfg, shown, [], None, comparison, means, left_out)
     else:
         turns = cfg.opening_turns
         turns = useful_opening_turns(game, players) if turns is None else turns
         settings = EvaluationSettings(cfg.games, opening_turns=turns, opening_seed=cfg.seed)
-        arena = compete(game, streams, players, settings, lambda *pair: make_rng(sorted(pair)))
+        streams = [*map(normpath, names)]
+        arena = compete(game, streams, players, settings, cfg.seed)
         statistics = [player.statistics() for player in players]
         result = Result(cfg, shown, statistics, arena, left_out=left_out, opening_turns=turns)
     digests = {word: checkpoint_digest(run_path(word)) for word in runs}

@@ -17,13 +17,14 @@ from rlgames.config.registry import make
 from rlgames.config.typed import make_option, to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import Game
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Player
+from rlgames.rng import Rng
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
+from rlgames.rollouts.play import START
 from rlgames.rollouts.records import append, check_players, check_writable
 from rlgames.search.search import Search
 from rlgames.terminal.boards import BoardView, format_parts
@@ -46,16 +47,17 @@ def run(config: PlayConfig) -> None:
         check_players(opponent)
         check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
     seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
-    rng = make_generator(seed, "play", device)
+    games = Rng(seed, "play", device)
     if opponent is not None:
         name = run.name if run is not None and cfg.opponent is None else option_name(cfg.opponent)
         searched = "" if cfg.search is None else f" with search={cfg.search.name}"
         print(f"you play against {name}{searched}")
-    for _ in range(cfg.games):
+    for number in range(cfg.games):
+        rng = games[number : number + 1]
         if opponent is not None:
             opponent.reset_statistics()
         try:
-            state = game.initial(1, rng)
+            state = game.initial(1, rng.fold_in(START))
             if isinstance(game, SalvoDuel):
                 own = place_fleet(Placement(game.fleet)) if cfg.fleet == "hand" else layout
                 state = state if own is None else game.with_layout(state, cfg.seat - 1, own)

@@ -9,20 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from rlgames.build.players import make_advisor
 from rlgames.commands import board_pictures
 from rlgames.commands.board_pictures import Frame
 from rlgames.commands.match import open_match, player_name
 from rlgames.config.commands import WatchConfig
-from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.evaluation.advice import opinion
 from rlgames.games.game import RESIGNS, Game, State
 from rlgames.games.notation import move_name
 from rlgames.players.player import Player
+from rlgames.rng import Rng
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
+from rlgames.rollouts.play import START
 from rlgames.terminal.boards import BoardView, format_parts, stack_parts
 
 
@@ -63,12 +62,12 @@ def _play_games(
     """Games one after the other, each with its own random stream; two players change seats."""
     for number in range(count):
         order = -1 if number % 2 else 1
-        rng = make_generator(seed, f"trace {number}", game.device)
+        rng = Rng(seed, "watch", game.device)[number : number + 1]
         yield _frames(game, players[::order], names[::order], rng)
 
 
 def _frames(
-    game: Game[Any], players: Sequence[Player], names: Sequence[str], rng: torch.Generator
+    game: Game[Any], players: Sequence[Player], names: Sequence[str], rng: Rng
 ) -> Iterator[Frame]:
     """One game: the board before each move, with the mover's opinion and the move in words,
     and then the last board. players, names: one, or one in each seat."""
@@ -76,7 +75,7 @@ def _frames(
     advisors = [make_advisor(player) for player in players]
     known: dict[int, State] = {}  # the position as each seat knew it last
     order = [seat % len(players) for seat in range(game.spec.seats)]
-    play = InteractiveGame(game, players, order, game.initial(1, rng), rng)
+    play = InteractiveGame(game, players, order, game.initial(1, rng.fold_in(START)), rng)
     while not play.is_over:
         before, current_seat = play.state, int(play.state.current_seat[0])
         play.play_ply()

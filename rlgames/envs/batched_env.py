@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -19,6 +18,8 @@ from rlgames.core.errors import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player, Random
 from rlgames.rewards import Reward
+from rlgames.rng import Rng
+from rlgames.rollouts.play import START
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 MAX_ILLEGAL_ACTIONS = 100
@@ -62,9 +63,11 @@ class BatchedEnv:
         self.opponent: Player = Random(self.game)
         if cfg.opponent is not None:
             self.opponent = build_player(cfg.opponent, self.game, cfg.game)
-        self.rngs = [torch.Generator()]
-        """The streams of chance: one for all games, or one for each."""
-        self.state: State = self.game.initial(num_games, self.rngs[0])
+        self.rng = Rng().rows(num_games)
+        """The random numbers of each row, [B]."""
+        self.episode = torch.zeros(num_games, dtype=torch.int64)
+        """How many games each row has started since it was seeded, [B]."""
+        self.state: State = self.game.initial(num_games, self.rng)
         self.num_illegal = torch.zeros(num_games, dtype=torch.int64)
         """How many actions in a row were illegal, [B]."""
         self.paid_score = torch.zeros(num_games)
@@ -74,10 +77,11 @@ class BatchedEnv:
         self.needs_reset = torch.ones(num_games, dtype=torch.bool)
         """Whether the game ended with an earlier step or was never started, [B]."""
 
-    def seed(self, *seeds: int) -> None:
-        """Draw the chance of all games from one stream or, with a seed for each game, each from its
-        own. That is slower, since the games are then played one after another."""
-        self.rngs = [torch.Generator().manual_seed(seed) for seed in seeds]
+    def seed(self, rows: Tensor, rng: Rng) -> None:
+        """Give some rows, int64 [R], other random numbers, [R]."""
+        keys = self.rng.keys.copy()
+        keys[rows.numpy()] = rng.keys
+        self.rng, self.episode = self.rng.with_keys(keys), self.episode.index_fill(0, rows, 0)
 
     @property
     def terminated(self) -> Tensor:
@@ -106,7 +110,8 @@ class BatchedEnv:
         rows = mask.nonzero()[:, 0]
         if not len(rows):
             return
-        self._replace(rows, lambda part, rng: self.game.initial(len(part), rng))
+        self.episode = self.episode + mask
+        self._replace(rows, self.game.initial(len(rows), self._places(rows, START)))
         self.num_illegal[rows] = 0
         self.needs_reset = self.needs_reset & ~mask
         self.paid_score = torch.where(mask, self.state.score[:, self.seat], self.paid_score)
@@ -121,9 +126,8 @@ class BatchedEnv:
         rows = is_legal.nonzero()[:, 0]
         ends_turn = torch.zeros_like(is_legal)
         if len(rows):
-            self._replace(
-                rows, lambda part, rng: self.game.step(self.state[part], action[part], rng)
-            )
+            places = self._places(rows, before.turn[rows])
+            self._replace(rows, self.game.step(self.state[rows], action[rows], places))
             ends_turn = self.state.turn > before.turn
             self._play_opponent()
         self.num_illegal = torch.where(is_legal, 0, self.num_illegal + ~is_ignored)
@@ -150,23 +154,20 @@ class BatchedEnv:
 
     def _play_opponent(self) -> None:
         """Let the opponent move until it is the agent's turn or the game is over."""
-
-        def move(part: Tensor, rng: torch.Generator) -> State:
-            action = self.opponent.choose(self.game.public(self.state[part]), rng)
-            return self.game.step(self.state[part], action, rng)
-
         while self.game.spec.seats > 1:
             is_opponents_turn = ~self.state.done & (self.state.current_seat != self.seat)
             rows = is_opponents_turn.nonzero()[:, 0]
             if not len(rows):
                 return
-            self._replace(rows, move)
+            state = self.state[rows]
+            places = self._places(rows, state.turn)
+            action = self.opponent.choose(self.game.public(state), places)
+            self._replace(rows, self.game.step(state, action, places))
 
-    def _replace(self, rows: Tensor, make: Callable[[Tensor, torch.Generator], State]) -> None:
-        """Replace the positions in some rows, int64 [R], ascending, by what is made of parts of
-        them that share a stream of chance."""
-        parts = [(rows, self.rngs[0])]
-        if len(self.rngs) > 1:
-            parts = [(part, self.rngs[int(part)]) for part in rows.split(1)]
-        new = type(self.state).cat([make(part, rng) for part, rng in parts])
+    def _places(self, rows: Tensor, turn: int | Tensor) -> Rng:
+        """The random numbers of a turn in the present games of some rows, int64 [R]."""
+        return self.rng[rows].fold_in(self.episode[rows]).fold_in(turn)
+
+    def _replace(self, rows: Tensor, new: State) -> None:
+        """Replace the positions in some rows, int64 [R], ascending."""
         self.state = new if len(rows) == len(self.state) else self.state.put(rows, new)

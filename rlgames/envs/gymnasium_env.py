@@ -30,8 +30,12 @@ from rlgames.drawing.pictures import position_scene
 from rlgames.envs.batched_env import BatchedEnv, make_config
 from rlgames.games.game import Game, State
 from rlgames.games.notation import render
+from rlgames.rng import Rng
 
 Array = np.ndarray[Any, Any]
+
+ONLY = torch.zeros(1, dtype=torch.int64)
+"""The row of a single game."""
 
 RENDER_MODES = ("ansi", "rgb_array")
 """Boards as text, and as pictures, uint8 [height, width, 3]."""
@@ -78,8 +82,9 @@ def draw_board(game: Game[Any], state: State, row: int, render_mode: str | None)
     return np.array(draw_scene(position_scene(game, public, row, title="")))
 
 
-def draw_seed(random: np.random.Generator) -> int:
-    return int(random.integers(2**63))
+def draw_rng(random: np.random.Generator, num_games: int) -> Rng:
+    """Random numbers for so many games."""
+    return Rng(int(random.integers(2**63))).rows(num_games)
 
 
 def read_reset_mask(options: dict[str, Any] | None, num_envs: int) -> Array:
@@ -102,15 +107,15 @@ class GameEnv(gymnasium.Env[Any, Any]):
         check_render_mode(render_mode)
         self.games, self.render_mode = BatchedEnv(make_config(**keys), 1), render_mode
         self.observation_space, self.action_space = make_spaces(self.games.game)
-        self.games.seed(draw_seed(self.np_random))
+        self.games.seed(ONLY, draw_rng(self.np_random, 1))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Start a new game; without a seed the random stream continues."""
+        """Start a new game; without a seed the random numbers go on."""
         super().reset(seed=seed)
         if seed is not None:
-            self.games.seed(draw_seed(self.np_random))
+            self.games.seed(ONLY, draw_rng(self.np_random, 1))
         self.games.reset(torch.ones(1, dtype=torch.bool))
         return self._observation(), self._info()
 
@@ -150,7 +155,7 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
         self.single_observation_space, self.single_action_space = box, discrete
         self.observation_space = batch_space(box, num_envs)
         self.action_space = batch_space(discrete, num_envs)
-        self.games.seed(draw_seed(self.np_random))
+        self._seed_all()
 
     def reset(
         self,
@@ -160,14 +165,14 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
     ) -> tuple[Array, dict[str, Any]]:
         """Start new games, in all rows or in the rows of options["reset_mask"].
 
-        seed: a number for the chance of all games together, or a list: game i then is the one that
-            GameEnv.reset(seed=seed[i]) starts, but steps take longer; None: the chance continues.
+        seed: a number for all games, or a list: game i then is the one that
+            GameEnv.reset(seed=seed[i]) starts; None: the random numbers go on.
         """
         mask = read_reset_mask(options, self.num_envs)
         if seed is None or isinstance(seed, (int, np.integer)):
             super().reset(seed=seed)
             if seed is not None:
-                self.games.seed(draw_seed(self.np_random))
+                self._seed_all()
         else:
             self._seed_each(seed, mask)
         self.games.reset(torch.from_numpy(mask))
@@ -190,15 +195,18 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
         look = self.games.game, self.games.state
         return tuple(draw_board(*look, row, self.render_mode) for row in range(self.num_envs))
 
+    def _seed_all(self) -> None:
+        rows = torch.arange(self.num_envs)
+        self.games.seed(rows, draw_rng(self.np_random, self.num_envs))
+
     def _seed_each(self, seeds: Sequence[int | None], mask: Array) -> None:
-        """Seed the stream of each game in the mask; None: its stream continues."""
+        """Seed each game in the mask; None: its random numbers go on."""
         if len(seeds) != self.num_envs:
             raise ValueError(f"seed={seeds} needs {self.num_envs} seeds, one for each game")
-        if len(self.games.rngs) != self.num_envs:  # until now the games shared one stream
-            self.games.seed(*(draw_seed(self.np_random) for _ in seeds))
-        for rng, seed, is_new in zip(self.games.rngs, seeds, mask, strict=True):
+        for row, (seed, is_new) in enumerate(zip(seeds, mask, strict=True)):
             if is_new and seed is not None:
-                rng.manual_seed(draw_seed(seeding.np_random(seed)[0]))
+                rng = draw_rng(seeding.np_random(seed)[0], 1)
+                self.games.seed(torch.tensor([row]), rng)
 
     def _observation(self) -> Array:
         return to_numpy(self.games.observe())

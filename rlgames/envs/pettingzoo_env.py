@@ -6,6 +6,7 @@ an illegal action ends the game, and the reward of the agent that chose it is -1
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete
 from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
+from torch import Tensor
 
 from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError
@@ -26,6 +28,8 @@ from rlgames.envs.gymnasium_env import (
     to_numpy,
 )
 from rlgames.games.game import Game
+from rlgames.rng import Rng
+from rlgames.rollouts.play import START
 
 Observation = dict[str, Any]
 
@@ -73,8 +77,7 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
             for agent in self.possible_agents
         }
         self._action_spaces = {agent: Discrete(int(action.n)) for agent in self.possible_agents}
-        self.rng = torch.Generator()
-        self.rng.seed()
+        self.rng, self.episode = Rng(secrets.randbits(63)).rows(1), 0
 
     def observation_space(self, agent: str) -> Dict:
         return self._observation_spaces[agent]
@@ -83,17 +86,22 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
         return self._action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start a new game; without a seed the random stream continues."""
+        """Start a new game; without a seed the random numbers go on."""
         if seed is not None:
-            self.rng.manual_seed(seed)
+            self.rng, self.episode = Rng(seed).rows(1), 0
+        self.episode += 1
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        self.position = self.game.initial(1, self.rng)
+        self.position = self.game.initial(1, self._places(START))
         self._select_mover()
+
+    def _places(self, turn: int | Tensor) -> Rng:
+        """The random numbers of a turn in the present game."""
+        return self.rng.fold_in(self.episode).fold_in(turn)
 
     def observe(self, agent: str) -> Observation:
         legal = self.game.legal_action_mask(self.position)[0].to(torch.int8)
@@ -110,7 +118,8 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
             self._was_dead_step(action)
             return
         before = self.position
-        self.position = self.game.step(before, read_actions(action, (), self.game)[None], self.rng)
+        chosen = read_actions(action, (), self.game)[None]
+        self.position = self.game.step(before, chosen, self._places(before.turn))
         rewards = (self.position.score - before.score)[0].tolist()
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict(zip(self.possible_agents, rewards, strict=True))

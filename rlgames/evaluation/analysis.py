@@ -21,6 +21,7 @@ from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.evaluation.positions import Positions
 from rlgames.games.game import RESIGNS, Game, State
 from rlgames.players.player import Player
+from rlgames.rng import Rng
 
 if TYPE_CHECKING:
     from rlgames.solvers.position import Solver
@@ -65,7 +66,7 @@ class Moves(Rows):
         return ((self.values < best) & ~are_equal(self.values, best)).any(1)
 
 
-def moves_in(player: Player, positions: Positions, rng: torch.Generator) -> Moves:
+def moves_in(player: Player, positions: Positions, rng: Rng) -> Moves:
     """The moves of a player in the positions of a file, each one counted as a game."""
     state, groups = positions.state, tuple(dict.fromkeys(positions.group))
     action = player.choose(state, rng).cpu()
@@ -83,7 +84,7 @@ def played_moves(
     player: Player,
     opponent: Player | None,
     settings: EvaluationSettings,
-    rng: torch.Generator,
+    rng: Rng,
 ) -> tuple[Moves, Evaluation]:
     """The moves of a player in games as evaluate plays them, classed by phase, and the games."""
     evaluation = evaluate(game, player, settings, rng, opponent, records=True)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from rlgames.core import progress
 from rlgames.evaluation.estimates import MIN_GAMES, Estimate, Floats
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
 from rlgames.players.player import Player
+from rlgames.rng import Rng
 
 ELO_PER_LOGIT = 400 / math.log(10)
 
@@ -162,13 +162,13 @@ def compete(
     names: list[str],
     players: list[Player],
     settings: EvaluationSettings,
-    rng_of_pair: Callable[[str, str], torch.Generator],
+    seed: int,
 ) -> Arena:
     """Each pair plays a number of games, half of them in each seat; two players without chance play
     each of their games once, and games of a seat that are all the same count as one.
 
-    names: of the players; in their order, that of players does not change the result. rng_of_pair:
-    the generator of the games between two players, given their names.
+    names: of the players; in their order, that of players does not change the result. Each pair of
+    names has its own stream of random numbers.
     """
     order = sorted(range(len(names)), key=names.__getitem__)
     evaluations: dict[tuple[int, int], Evaluation] = {}
@@ -177,7 +177,7 @@ def compete(
     pairs = [*itertools.combinations(range(len(names)), 2)]
     for number, (first, second) in enumerate(pairs):
         row, column = order[first], order[second]
-        rng = rng_of_pair(names[row], names[column])
+        rng = Rng(seed, f"arena {names[row]} {names[column]}", game.device)
         with progress.part(number, len(pairs)):
             result = evaluate(game, players[row], settings, rng, players[column])
         evaluations[row, column] = result

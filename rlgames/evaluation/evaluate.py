@@ -13,12 +13,12 @@ from torch import Tensor
 
 from rlgames.core.compiling import clock
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator
 from rlgames.evaluation.estimates import Z_95, Estimate, Floats
 from rlgames.evaluation.shards import PlayedGames, ShardedGames
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
-from rlgames.rollouts.play import InitialStates, sampled_by_game
+from rlgames.rng import Rng
+from rlgames.rollouts.play import InitialStates, Openings, sampled_by_game
 from rlgames.rollouts.trajectories import Trajectories
 
 NOT_LISTED = ("games=all: the layouts of this game cannot be listed", "use games=N")
@@ -115,7 +115,7 @@ def evaluate(
     game: Game[Any],
     player: Player,
     settings: EvaluationSettings,
-    rng: torch.Generator,
+    rng: Rng,
     opponent: Player | None = None,
     records: bool = False,
 ) -> Evaluation:
@@ -139,11 +139,9 @@ def evaluate(
     # A player against itself needs no seating, and its two seats play in one batch.
     seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
     openings = None
-    if turns := min(settings.opening_turns, game.spec.max_plies):
-        seats = game.spec.seats
-        rng_of_openings = make_generator(settings.opening_seed, "openings")
-        u = torch.rand(math.ceil(start.games / seats), turns, generator=rng_of_openings)
-        openings = u.repeat_interleave(seats, 0)[: start.games].to(rng.device)
+    if settings.opening_turns:
+        rng_of_openings = Rng(settings.opening_seed, "openings", rng.device)
+        openings = Openings(rng_of_openings, settings.opening_turns)
     games = ShardedGames(
         game, players, start.games, settings.batch, start.initial_states, seating, openings
     )
@@ -218,7 +216,7 @@ def _start(
     repeats = seats if is_exact else max(2, math.ceil(settings.sampled_games / len(states)))
     layout = torch.arange(len(states)).repeat_interleave(repeats)
 
-    def initial_states(first: int, count: int, rng: torch.Generator) -> State:
+    def initial_states(first: int, count: int, rng: Rng) -> State:
         return states[layout[first : first + count].to(device)]
 
     weight = probability[layout] / repeats

@@ -15,6 +15,7 @@ from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.untrusted import sanitized
 from rlgames.games.game import Game, State
 from rlgames.games.notation import parse, render
+from rlgames.rng import Rng
 
 MAX_BOARD_LENGTH = 1 << 16
 """The largest number of characters in a board."""
@@ -31,7 +32,7 @@ def parse_position(game: Game[State], text: str | None) -> State:
 
     Raises ConfigError for text that is not a position.
     """
-    start = game.public(game.initial(1, torch.Generator().manual_seed(0)))
+    start = game.public(game.initial(1, Rng()))
     if text is None:
         return start
     if len(text) > MAX_BOARD_LENGTH:
@@ -175,7 +176,7 @@ def _played(moves: list[list[int]], path: Path, game: Game[Any]) -> Any:
     """The positions after these actions, on the game's device."""
     if game.spec.num_chance_inputs:
         raise ConfigError(f"moves give no position of {game.spec.name}, which has chance")
-    device, game, rng = game.device, game.on_cpu(), torch.Generator().manual_seed(0)
+    device, game, rng = game.device, game.on_cpu(), Rng()
     state = game.initial(len(moves), rng)
     for ply in range(max(map(len, moves))):
         rows = torch.tensor([row for row, played in enumerate(moves) if len(played) > ply])

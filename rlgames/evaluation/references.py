@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
-from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.capabilities import expected_random_turns
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
+from rlgames.rng import Rng
 from rlgames.solvers.graph import MAX_POSITIONS, Graph, find_graph
 
 EARLY_SOLVE_SECONDS = 3.0
@@ -63,7 +61,7 @@ class References:
         if game.spec.goal == "turns":
             self.random = expected_random_turns(game)
         elif opponent is not None and game.spec.max_plies <= MAX_QUICK_PLIES:
-            rng = make_generator(seed, "random", game.device)
+            rng = Rng(seed, "random", game.device)
             settings = EvaluationSettings(games=NUM_QUICK_GAMES)
             self.random = evaluate(game, Random(game), settings, rng, opponent).points
 
@@ -82,7 +80,7 @@ class References:
         self.random = exact_mean(game, Random(game), graph)
         is_sampled = spec.goal == "score" and spec.max_positions <= MAX_RANDOM_PLAY_POSITIONS
         if self.random is None and is_sampled:
-            rng = torch.Generator().manual_seed(0)
+            rng = Rng()
             settings = EvaluationSettings(games=RANDOM_PLAY_GAMES)
             self.random = evaluate(game, Random(game), settings, rng).score.value
 

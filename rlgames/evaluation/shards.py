@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from rlgames.core import progress
-from rlgames.core.rng import make_generator
 from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game, State
+from rlgames.kernels.words import Words
 from rlgames.players.player import Agent, Player, Random
-from rlgames.rollouts.play import GamePool, InitialStates
+from rlgames.rng import Rng
+from rlgames.rollouts.play import GamePool, InitialStates, Openings, first_places
 from rlgames.rollouts.trajectories import (
     FinalStates,
     PlyRecord,
@@ -73,8 +74,8 @@ class PlayedGames:
 class ShardedGames:
     """Games to play, at most `batch` of them side by side; the fields are as in GamePool.
 
-    Up to BATCHES_PER_SHARD batches are played in one pool. More are split into shards, each with
-    its own random stream.
+    Up to BATCHES_PER_SHARD batches are played in one pool. More are split into shards, which have
+    the same games as one would.
     """
 
     game: Game[Any]
@@ -83,15 +84,15 @@ class ShardedGames:
     batch: int
     initial_states: InitialStates
     seating: Tensor | None = None
-    openings: Tensor | None = None
+    openings: Openings | None = None
 
-    def play(self, rng: torch.Generator, records: bool = False) -> PlayedGames:
-        """Play all games. records: whether to record every move, which no kernel does."""
-        device = rng.device
+    def play(self, rng: Rng, records: bool = False) -> PlayedGames:
+        """Play all games. rng: their stream. records: whether to record every move, which no kernel
+        does."""
         is_seen = records or self.openings is not None
-        kernel = None if is_seen else find_kernel(self, device)
+        kernel = None if is_seen else find_kernel(self, rng.device)
 
-        def play(rows: slice, rng: torch.Generator) -> PlayedGames:
+        def play(rows: slice) -> PlayedGames:
             if kernel is not None:
                 return PlayedGames(kernel(rows, rng))
             return self._play_pool(rows, rng, records)
@@ -100,15 +101,14 @@ class ShardedGames:
         starts = range(0, self.games, size)
         rows = [slice(start, min(start + size, self.games)) for start in starts]
         if len(rows) == 1:
-            return play(rows[0], rng)
-        seed = int(torch.randint(2**62, (1,), generator=rng, device=device))
+            return play(rows[0])
         played = []
         for shard, part in enumerate(rows):
             with progress.part(shard, len(rows)):
-                played.append(play(part, make_generator(seed, f"shard {shard}", device)))
+                played.append(play(part))
         return PlayedGames.cat(played)
 
-    def _play_pool(self, rows: slice, rng: torch.Generator, records: bool) -> PlayedGames:
+    def _play_pool(self, rows: slice, rng: Rng, records: bool) -> PlayedGames:
         """Play some of the games with their players."""
         count = rows.stop - rows.start
         pool = GamePool(
@@ -117,11 +117,10 @@ class ShardedGames:
             count,
             rng,
             batch=self.batch,
-            initial_states=lambda first, count, rng: self.initial_states(
-                rows.start + first, count, rng
-            ),
+            initial_states=self.initial_states,
             seating=None if self.seating is None else self.seating[rows],
-            openings=None if self.openings is None else self.openings[rows],
+            openings=self.openings,
+            first_game=rows.start,
         )
         hashes = torch.zeros(count, dtype=torch.int64, device=rng.device)
         plies: list[PlyRecord] = []
@@ -146,39 +145,39 @@ class ShardedGames:
 def _hash_games(moves: Tensor, final: State) -> Tensor:
     """Int64 [G]: PlayedGames.hashes, from hashes of the moves."""
     content = final.to("cpu").content()
-    rng = torch.Generator().manual_seed(0)
-    factors = torch.randint(2**62, (content.shape[1],), generator=rng)
+    factors = Rng(0, "hashes").integers(1 << 32, content.shape[1]) * 2 + 1
     return moves.cpu() * FACTOR + (content.long() * factors).sum(1)
 
 
-Kernel = Callable[[slice, torch.Generator], FinalStates]
+Kernel = Callable[[slice, Rng], FinalStates]
 """Plays the games of a shard."""
 
 
 def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
     """What plays like these players, if there is one and loading it pays.
 
-    If all of them choose at random, it does for games in several shards, as many as
-    min_random_games of the rules asks for.
+    If all of them choose at random, it does for as many games as min_random_games of the rules asks
+    for.
     """
     game, players = games.game, games.players
     if device.type != "cpu" or not isinstance(game, BoardGame):
         return None
-    play: Callable[[Any, int], tuple[Any, int]]
+    play: Callable[[Any, Rng], tuple[Any, int]]
     if (policy := _greedy_policy(game, players[0], games.games)) is not None:
         play = partial(play_greedily, game, policy)
     elif all(type(player) is Random for player in players):
-        if games.games < max(game.min_random_games, BATCHES_PER_SHARD * games.batch + 1):
+        if games.games < game.min_random_games:
             return None
 
-        def play(start: Any, seed: int) -> tuple[Any, int]:
-            return game.play_randomly(start, games.batch, seed)
+        def play(start: Any, rng: Rng) -> tuple[Any, int]:
+            return game.play_randomly(start, games.batch, rng)
     else:
         return None
 
-    def play_shard(rows: slice, rng: torch.Generator) -> FinalStates:
-        start = games.initial_states(rows.start, rows.stop - rows.start, rng)
-        return FinalStates(*play(start, int(torch.randint(2**62, (1,), generator=rng))))
+    def play_shard(rows: slice, rng: Rng) -> FinalStates:
+        count = rows.stop - rows.start
+        start = games.initial_states(rows.start, count, first_places(rng, rows.start, count))
+        return FinalStates(*play(start, rng[rows]))
 
     return play_shard
 
@@ -201,25 +200,24 @@ def _greedy_policy(game: BoardGame, player: Player, games: int) -> Ntuple | None
     return policy if is_interleaved or games >= MIN_GREEDY_GAMES else None
 
 
-def play_greedily(game: BoardGame, policy: Ntuple, state: Any, seed: int) -> tuple[Any, int]:
-    """Play 2048 to the ends of all games as a greedy agent does, but with other random tiles; the
-    final positions and the number of moves."""
+def play_greedily(game: BoardGame, policy: Ntuple, state: Any, rng: Rng) -> tuple[Any, int]:
+    """Play 2048 to the ends of all games as a greedy agent does; the final positions and the number
+    of moves. rng: of the games."""
     from rlgames.kernels.td import PLAY, learn_games
     from rlgames.policies.ntuple import flat_table, pack_network
 
     network = pack_network(game, policy, policy.values.stride(0))
-    table, rng, num_moves = flat_table(policy.values), np.random.default_rng(seed), 0
+    table, num_moves = flat_table(policy.values), 0
 
-    def play_window(live: Any) -> tuple[Any, int]:
+    def play_window(live: Any, keys: Words) -> tuple[Any, int]:
         plies = min(MAX_PLIES, 1 + MOVES_PER_CALL // len(live))
         settings = PLAY._replace(plies=plies, scale=np.float32(policy.score_scale))
-        key = rng.integers(1 << 62, dtype=np.uint64)
         return game.play_with(
-            live, lambda games: learn_games(table, network, game.rules, settings, games, key)
+            live, lambda games: learn_games(table, network, game.rules, settings, games, keys)
         )
 
     while len(rows := (~state.done).nonzero()[:, 0]):
-        played, moves = play_window(state[rows])
+        played, moves = play_window(state[rows], rng[rows].keys)
         state, num_moves = state.put(rows, played), num_moves + moves
         progress.report(float(state.done.float().mean()))
     return state, num_moves

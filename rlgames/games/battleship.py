@@ -36,6 +36,7 @@ from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 from rlgames.games.game import HIDDEN, Spec
 from rlgames.games.numbering import TOO_MANY_POSITIONS, encode_cells, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
+from rlgames.rng import Rng
 
 TURNS = {"hits": "hit_turn", "sunk": "sunk_turn"}
 """The lines of a history, and the fields that they list."""
@@ -288,7 +289,7 @@ class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWo
     def action_symmetries(self) -> Tensor:
         return self.salvos.symmetries(self.symmetries())
 
-    def resample(self, state: BattleshipState, rng: torch.Generator) -> BattleshipState:
+    def resample(self, state: BattleshipState, rng: Rng) -> BattleshipState:
         return replace(state, ships=self.sample_layouts(state, rng))
 
     def worlds(self, state: BattleshipState) -> tuple[Tensor, BattleshipState]:

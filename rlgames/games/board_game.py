@@ -24,6 +24,8 @@ from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_di
 from rlgames.games.state import State, Wants
 from rlgames.kernels import stepping
 from rlgames.kernels.stepping import Games
+from rlgames.kernels.words import Words
+from rlgames.rng import CHANCE, Rng
 
 MOVER_NOT_SHOWN = "its cells do not show which seat is to move"
 """Why such a game is not a CellBoard, unless the number of stones tells."""
@@ -34,6 +36,7 @@ GAME_OVER = "game over"
 CPU = torch.device("cpu")
 
 NOT_WANTED, NO_MASK = np.empty((0, 0), np.float32), np.empty((0, 0), np.bool_)
+NO_KEYS = np.empty(0, np.uint64)
 """In place of what a step does not read or write."""
 
 
@@ -109,7 +112,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
 
     # Rules
 
-    def initial(self, batch: int, rng: torch.Generator) -> BoardState:
+    def initial(self, batch: int, rng: Rng) -> BoardState:
         words = torch.tensor([self.rules.start]).repeat(batch, 1)
         return BoardState.start(batch, self.spec.seats, CPU, words=words)
 
@@ -128,26 +131,24 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
 
     def apply_action(self, state: BoardState, action: Tensor) -> BoardState:
         """An illegal action changes nothing. Raises IndexError for one that does not exist."""
-        return self._step(state, action, NOT_WANTED, NOTHING)
+        return self._step(state, action, NO_KEYS, NOTHING)
 
     def step(
-        self, state: BoardState, action: Tensor, rng: torch.Generator, wants: Wants = NOTHING
+        self, state: BoardState, action: Tensor, rng: Rng, wants: Wants = NOTHING
     ) -> BoardState:
-        u = NOT_WANTED
+        keys = NO_KEYS
         if self.spec.num_chance_inputs:
-            u = torch.rand(len(state), self.spec.num_chance_inputs, generator=rng).numpy()
-        return self._step(state, action, u, wants)
+            keys = rng.rows(len(state)).fold_in(CHANCE).keys
+        return self._step(state, action, keys, wants)
 
-    def _step(
-        self, state: BoardState, action: Tensor, u: np.ndarray[Any, Any], wants: Wants
-    ) -> BoardState:
-        """The positions after action and the chance from u."""
+    def _step(self, state: BoardState, action: Tensor, keys: Words, wants: Wants) -> BoardState:
+        """The positions after action and the chance of these keys, uint64 [B]; [0] for none."""
         games, batch = Games(*map(np.copy, state.games())), len(state)
         legal = torch.empty(batch, self.spec.actions, dtype=torch.bool) if wants.legal else None
         planes = torch.empty(batch, *self.spec.observation) if wants.planes else None
         mask = NO_MASK if legal is None else legal.numpy()
         flat = NOT_WANTED if planes is None else planes.flatten(1).numpy()
-        stepping.step_rows(self.rules, games, action.numpy(), u, mask, flat)
+        stepping.step_rows(self.rules, games, action.numpy(), keys, mask, flat)
         return BoardState.of(games, legal, planes)
 
     def apply_chance(self, state: BoardState, u: Tensor) -> BoardState:
@@ -329,18 +330,19 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         return BoardState.of(games), num_moves
 
     def play_randomly(
-        self, state: BoardState, batch: int, seed: int, plies: int | None = None
+        self, state: BoardState, batch: int, rng: Rng, plies: int | None = None
     ) -> tuple[BoardState, int]:
         """Play on from positions [G], `batch` of them side by side, where every legal action is
         equally likely; the last positions, and the number of moves.
 
         Each game that ends makes room for the next one. plies: the most moves of each game, at
-        least 1; None: all games end. Equal seeds, from 0 to 2^63 - 1, give equal games.
+        least 1; None: all games end. rng: of the games, [G].
         Raises ConfigError if a game exceeds spec.max_plies.
         """
         from rlgames.kernels.random_play import play_games
 
-        settings = min(batch, len(state)), plies or self.spec.max_plies, np.uint64(seed)
+        count, most = len(state), plies or self.spec.max_plies
+        settings = min(batch, count), most, rng.rows(count).keys
         played = self.play_with(
             state, lambda games: (play_games(games, self.rules, *settings), None)
         )

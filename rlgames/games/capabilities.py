@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.state import Spec
+from rlgames.rng import Rng
 
 C = TypeVar("C", bound="Capability")
 
@@ -63,7 +64,7 @@ class HiddenInformation(Capability):
         """The same positions with every hidden field replaced by HIDDEN."""
 
     @abstractmethod
-    def resample(self, state: Any, rng: torch.Generator) -> Any:
+    def resample(self, state: Any, rng: Rng) -> Any:
         """Public positions with a hidden truth drawn from all that agree with the observations."""
 
     @abstractmethod

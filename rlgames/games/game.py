@@ -18,6 +18,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.games import board_text
 from rlgames.games.board_text import Board, BoardFormat
 from rlgames.games.state import HIDDEN, Spec, State, Tables, Wants
+from rlgames.rng import CHANCE, Rng
 
 __all__ = ["HIDDEN", "Game", "Spec", "State"]
 
@@ -59,12 +60,13 @@ class Game(Tables, ABC, Generic[S]):
     # Rules
 
     @abstractmethod
-    def initial(self, batch: int, rng: torch.Generator) -> S:
-        """B new games, none of them over; rng draws the hidden truth and the initial chance."""
+    def initial(self, batch: int, rng: Rng) -> S:
+        """B new games, none of them over; rng, of B rows, draws the hidden truth and the initial
+        chance."""
 
     def example_state(self) -> S:
         """One new game on the game's device, for what all its states share: fields and shapes."""
-        return self.initial(1, torch.Generator(self.device))
+        return self.initial(1, Rng(device=self.device))
 
     def openings(self, limit: int) -> tuple[S, Tensor] | None:
         """All ways a game can start and their probabilities, float64 [B]; None beyond limit.
@@ -83,16 +85,14 @@ class Game(Tables, ABC, Generic[S]):
     def apply_action(self, state: S, action: Tensor) -> S:
         """The positions after action, int64 [B], before chance; a finished row does not change."""
 
-    def step(self, state: S, action: Tensor, rng: torch.Generator, wants: Wants = NOTHING) -> S:
-        """The positions after action, int64 [B], and chance, drawn with rng.
+    def step(self, state: S, action: Tensor, rng: Rng, wants: Wants = NOTHING) -> S:
+        """The positions after action, int64 [B], and chance; rng: of the ply, of B rows.
 
         wants: what is asked of them next, which a game may keep with them.
         """
         after = self.apply_action(state, action)
         if self.spec.num_chance_inputs:
-            u = torch.rand(
-                len(after), self.spec.num_chance_inputs, generator=rng, device=rng.device
-            )
+            u = rng.fold_in(CHANCE).uniform(len(after), self.spec.num_chance_inputs)
             after = cast(Any, self).apply_chance(after, u)
         return after
 

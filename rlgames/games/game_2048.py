@@ -38,6 +38,7 @@ from rlgames.kernels import rules as contract
 from rlgames.kernels.nibbles import Bits, count_cells, empty_cells, nth_cell, slide
 from rlgames.kernels.rules import Played, Position, implement, replaced
 from rlgames.kernels.words import Array, compiled, next_random
+from rlgames.rng import CHANCE, Rng
 
 U = np.uint64
 MAX_PACKED_LENGTH, MAX_LENGTH = 4, 8
@@ -368,15 +369,15 @@ class Game2048(BoardGame, Chance, Symmetric):
         is_too_large = issubclass(capability, ExactKey) and self.num_cells > 16
         return "boards of more than 16 cells need more than 64 bits" if is_too_large else ""
 
-    def initial(self, batch: int, rng: torch.Generator) -> BoardState:
+    def initial(self, batch: int, rng: Rng) -> BoardState:
         state = super().initial(batch, rng)
-        u = torch.rand(2, batch, 2, generator=rng)
-        return self.apply_chance(self.apply_chance(state, u[0]), u[1])
+        one_tile = self.apply_chance(state, rng.uniform(batch, 2))
+        return self.apply_chance(one_tile, rng.fold_in(CHANCE).uniform(batch, 2))
 
     def openings(self, limit: int) -> tuple[BoardState, Tensor] | None:
         if (2 * self.num_cells) ** 2 > 4 * limit:
             return None
-        first, one_tile = self.chance_outcomes(super().initial(1, torch.Generator()))
+        first, one_tile = self.chance_outcomes(super().initial(1, Rng()))
         second, two_tiles = self.chance_outcomes(one_tile)
         probability = (first.reshape(-1, 1) * second).reshape(-1)
         tiles = self.tiles(two_tiles)[probability > 0]

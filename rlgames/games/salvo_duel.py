@@ -27,6 +27,7 @@ from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 from rlgames.games.game import HIDDEN, Spec
 from rlgames.games.numbering import encode_cells
 from rlgames.games.state import count_boards
+from rlgames.rng import Rng
 
 LETTERS = "abcdefghijklmn"
 """Marks of the ships by number; o is reserved for misses."""
@@ -200,7 +201,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
     def score_actions(self, cells: Tensor) -> Tensor:
         return cells
 
-    def resample(self, state: SalvoDuelState, rng: torch.Generator) -> SalvoDuelState:
+    def resample(self, state: SalvoDuelState, rng: Rng) -> SalvoDuelState:
         layouts = self.sample_layouts(state, rng)
         seat = torch.nn.functional.one_hot(state.current_seat, 2).bool()[:, :, None]
         return replace(state, ships=torch.where(seat, state.own[:, None], layouts[:, None]))

@@ -72,9 +72,9 @@ class Symmetries:
         self._planes, self._moves_planes = seen.to(device), bool((seen != planes).any())
         self.count = len(self.cells)
 
-    def sample(self, moves: int, rng: torch.Generator) -> Tensor:
+    def sample(self, moves: int, generator: torch.Generator) -> Tensor:
         """Int64 [M]: the number of a random symmetry for each move."""
-        return torch.randint(self.count, (moves,), generator=rng, device=self.cells.device)
+        return torch.randint(self.count, (moves,), generator=generator, device=self.cells.device)
 
     def transform_planes(self, planes: Tensor, symmetry: Tensor) -> Tensor:
         """Float32 [M, C, H, W]: each row transformed by its own symmetry, int64 [M]."""

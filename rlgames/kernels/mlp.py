@@ -14,6 +14,7 @@ from rlgames.kernels.jit import jit
 from rlgames.kernels.sparse_rows import BLOCK, LANES, TILE, mask_of, multiply
 from rlgames.kernels.words import Floats, Integers, Words
 
+F = np.float32
 RELU, TANH, SILU, GELU = range(4)
 ACTIVATIONS = {"relu": RELU, "tanh": TANH, "silu": SILU, "gelu": GELU}
 
@@ -39,6 +40,21 @@ class MlpWeights(NamedTuple):
     skip: bool
 
 
+PLANES = -1
+"""An open_value: the network reads observations, not the values of cells."""
+
+
+class CompiledPolicy(NamedTuple):
+    """A network as kernels take it. open_value: of the cells that it reads, as in write_cells, or
+    PLANES; num_inputs: how many numbers it reads. has_value: whether its last output is the value
+    of the position."""
+
+    network: MlpWeights
+    open_value: int
+    num_inputs: int
+    has_value: bool
+
+
 MAX_ROWS = 64
 """How many rows one tile of a matrix is multiplied by while it is in the cache."""
 
@@ -47,24 +63,45 @@ NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU, NO
 
 
 @jit()
-def activate(x: Floats, activation: int) -> None:
-    """Replace x by its activations."""
-    for i in range(len(x)):
-        if activation == RELU:
-            x[i] = max(x[i], np.float32(0))
-        elif activation == TANH:
-            x[i] = math.tanh(x[i])
-        elif activation == SILU:
-            x[i] = x[i] / (1 + math.exp(-x[i]))
-        else:
-            x[i] = 0.5 * x[i] * (1 + math.erf(x[i] / math.sqrt(2)))
-
-
-@jit()
 def copy_row(source: Floats, target: Floats) -> None:
     """Numba's assignment of a slice takes ten times as long."""
     for i in range(len(source)):
         target[i] = source[i]
+
+
+@jit(_nrt=False, error_model="numpy")  # which vector instructions need
+def apply_tanh(x: Floats, scale: np.float32) -> None:
+    """Replace x by tanh(scale · x), with an error of at most 5e-7: of a quarter by Lambert's
+    continued fraction, then twice tanh 2t = 2t / (1 + t²).
+
+    It takes a tenth of the time of math.tanh.
+    """
+    for i in range(len(x)):
+        quarter = min(max(scale * x[i], F(-10)), F(10)) * F(0.25)
+        s = quarter * quarter
+        above = quarter * (F(135135) + s * (F(17325) + s * (F(378) + s)))
+        t = above / (F(135135) + s * (F(62370) + s * (F(3150) + s * F(28))))
+        t = F(2) * t / (F(1) + t * t)
+        x[i] = F(2) * t / (F(1) + t * t)
+
+
+@jit()
+def activate(x: Floats, activation: int, scratch: Floats) -> None:
+    """Replace x by its activations; scratch: as long, overwritten."""
+    if activation == TANH:
+        apply_tanh(x, F(1))
+        return
+    if activation == SILU:  # x / (1 + e^-x) = x/2 · (1 + tanh x/2)
+        copy_row(x, scratch)
+        apply_tanh(scratch, F(0.5))
+        for i in range(len(x)):
+            x[i] = F(0.5) * x[i] * (F(1) + scratch[i])
+        return
+    for i in range(len(x)):
+        if activation == RELU:
+            x[i] = max(x[i], F(0))
+        else:
+            x[i] = 0.5 * x[i] * (1 + math.erf(x[i] / math.sqrt(2)))
 
 
 @jit()
@@ -113,7 +150,7 @@ def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
     widest = network.widths[1:].max() if has_lines else network.widths.max()
     stride, rows = -(-widest // BLOCK) * BLOCK, min(MAX_ROWS, len(inputs))
     x, total = np.empty(rows * stride, np.float32), np.empty(rows * stride, np.float32)
-    before = np.empty(rows * stride, np.float32)
+    before, scratch = np.empty(rows * stride, np.float32), np.empty(stride, np.float32)
     masks = np.empty(rows * stride // BLOCK, np.uint64)
     index = np.empty(len(network.lines), np.int64)
     for begin in range(0, len(inputs), MAX_ROWS):
@@ -144,7 +181,7 @@ def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
                         add_row(before[row * stride : row * stride + padded], part)
                     if network.skip:
                         copy_row(part, before[row * stride :])
-                    activate(part, network.activation)
+                    activate(part, network.activation, scratch[:padded])
                     total[row * stride + padded : (row + 1) * stride] = 0
             x, total = total, x
         for row in range(len(given)):

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from rlgames.kernels.jit import jit
+from rlgames.kernels.keys import fold
 from rlgames.kernels.rules import load, random_move, store
 from rlgames.kernels.stepping import Games, add_points
-from rlgames.kernels.words import Array
+from rlgames.kernels.words import Array, Words
 
 
 @jit()
-def play_games(games: Games, rules: Any, size: int, plies: int, seed: np.uint64) -> int:
+def play_games(games: Games, rules: Any, size: int, plies: int, keys: Words) -> int:
     """Play at most `plies` plies of each game, `size` games side by side, started in order; the
-    number of moves."""
-    rng = np.full(1, seed, np.uint64)
+    number of moves. keys: uint64 [G], of the games."""
+    rng = np.empty(1, np.uint64)
     seats = games.score.shape[1]
     game_of_row, live, next_game = first_games(games.done, size)
     moves, num_moves = np.zeros(size, np.int64), 0
@@ -25,6 +26,7 @@ def play_games(games: Games, rules: Any, size: int, plies: int, seed: np.uint64)
         while row < live:
             game = game_of_row[row]
             position = load(rules.start, games.words, game)
+            rng[0] = fold(keys[game], games.turn[game] + moves[row])
             position, is_over, points = random_move(rules, position, rng)
             store(games.words, game, position)
             if points != 0:

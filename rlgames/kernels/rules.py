@@ -124,7 +124,8 @@ def canonical(rules: Any, position: Position) -> Position:
 @found_by_type
 def add_chance(rules: Any, position: Position, rng: Array) -> tuple[Position, bool]:
     """The position after the chance that follows an action, and whether the game is over then; rng:
-    the state of next_random. Only games with chance need it."""
+    the state of next_random, which a ply's key for CHANCE starts. Only games with chance need
+    it."""
     return position, False
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlgames.kernels.evaluation_cache import EvaluationCache, holds, key_of, slot_of
-from rlgames.kernels.mlp import MlpWeights, forward
+from rlgames.kernels.mlp import PLANES, MlpWeights, forward
 from rlgames.kernels.rules import (
     Position,
     add_chance,
@@ -34,9 +34,6 @@ from rlgames.kernels.tree_search import (
 from rlgames.kernels.words import Bools, Floats, Integers, Words, compiled, inlined
 
 MAX_LOGIT = np.finfo(np.float32).max
-
-PLANES = -1
-"""An open_value: the network reads observations, not the values of cells."""
 
 BATCHES, LIVE, LEAVES, NODES = range(4)
 """What Simulations.progress counts: the batches begun; of the last one, the simulations that have

@@ -8,6 +8,7 @@ import numpy as np
 
 from rlgames.kernels.jit import jit
 from rlgames.kernels.rules import (
+    add_chance,
     apply_chance,
     is_legal,
     load,
@@ -64,14 +65,6 @@ def write_legal(rules: Any, games: Games, row: int, legal: Array) -> None:
 
 
 @jit(forceinline=True, _nrt=False)
-def add_chance_to_row(rules: Any, games: Games, row: int, u: Array) -> None:
-    """Add the chance that follows an action to a game that is not over."""
-    if not games.done[row]:
-        position, games.done[row] = apply_chance(rules, load(rules.start, games.words, row), u)
-        store(games.words, row, position)
-
-
-@jit(forceinline=True, _nrt=False)
 def write_view(rules: Any, games: Games, row: int, legal: Array, planes: Array) -> None:
     """Write what the seat to move sees of a game, as in write_views."""
     if len(legal):
@@ -82,19 +75,23 @@ def write_view(rules: Any, games: Games, row: int, legal: Array, planes: Array) 
 
 @jit()
 def step_rows(
-    rules: Any, games: Games, actions: Array, u: Array, legal: Array, planes: Array
+    rules: Any, games: Games, actions: Array, keys: Array, legal: Array, planes: Array
 ) -> None:
     """Play an action, int64 [B], in every game, and write what the seat to move sees then.
 
-    u: float32 [B, U] for the chance that follows; [0, U] to add none. legal, planes: see
-    write_views. Raises IndexError for an action that does not exist.
+    keys: uint64 [B], of the chance that follows; [0] to add none. legal, planes: see write_views.
+    Raises IndexError for an action that does not exist.
     """
+    rng = np.empty(1, np.uint64)
     for row in range(len(actions)):
         if not 0 <= actions[row] < rules.actions:
             raise IndexError("an action is out of range")
         play_row(rules, games, row, actions[row])
-        if len(u):
-            add_chance_to_row(rules, games, row, u[row])
+        if len(keys) and not games.done[row]:
+            rng[0] = keys[row]
+            position = load(rules.start, games.words, row)
+            position, games.done[row] = add_chance(rules, position, rng)
+            store(games.words, row, position)
         write_view(rules, games, row, legal, planes)
 
 
@@ -110,7 +107,10 @@ def write_views(rules: Any, games: Games, legal: Array, planes: Array) -> None:
 def add_chance_to_rows(rules: Any, games: Games, u: Array) -> None:
     """Add the chance that follows an action, from float32 [B, U], to every game."""
     for row in range(len(u)):
-        add_chance_to_row(rules, games, row, u[row])
+        if not games.done[row]:
+            position = load(rules.start, games.words, row)
+            position, games.done[row] = apply_chance(rules, position, u[row])
+            store(games.words, row, position)
 
 
 @jit()

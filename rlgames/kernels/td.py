@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlgames.kernels.jit import jit
+from rlgames.kernels.keys import CHANCE, below, fold
 from rlgames.kernels.ntuple import (
     Memory,
     bounded,
@@ -22,7 +23,7 @@ from rlgames.kernels.ntuple import (
 )
 from rlgames.kernels.rules import add_chance, load, store
 from rlgames.kernels.stepping import Games, add_points
-from rlgames.kernels.words import Array, compiled, next_random, random_below
+from rlgames.kernels.words import Array, Words, compiled
 
 U = np.uint64
 HALF = U(32)
@@ -79,12 +80,12 @@ class End(NamedTuple):
 
 
 @compiled
-def random_action(scores: Array, best: int, rng: Array) -> int:
-    """A uniformly random legal action."""
+def random_action(scores: Array, best: int, key: np.uint64) -> int:
+    """A uniformly random legal action, by the second number of the key."""
     num_legal = 0
     for action in range(len(scores)):
         num_legal += scores[action] != -np.inf
-    skipped = random_below(rng, num_legal)
+    skipped = below(key, 1, num_legal)
     for action in range(len(scores)):
         if scores[action] != -np.inf:
             if skipped == 0:
@@ -103,7 +104,7 @@ def play(
     settings: Settings,
     memory: Memory,
     history: History,
-    rng: Array,
+    game_key: np.uint64,
 ) -> End:
     """Play up to settings.plies moves of a game."""
     position, seats = load(rules.start, games.words, game), games.score.shape[1]
@@ -113,23 +114,22 @@ def play(
     enter(network, position, seat, memory)
     store(history.positions, 0, position)
     while not is_over:
-        # Drawn first, because score_moves expects the next number to be for chance.
-        may_explore = settings.epsilon > U(0) and ply < settings.plies
-        is_random = may_explore and (next_random(rng) >> HALF) < settings.epsilon
+        key = fold(game_key, games.turn[game] + ply)
+        memory.rng[0] = fold(key, CHANCE)  # score_moves fetches what follows the tile to come
         best = score_moves(network, rules, position, seat, table, settings.scale, memory)
         value = memory.scores[best]
         if ply == settings.plies:
             break
         action = best
-        if is_random:
-            action = random_action(memory.scores, best, rng)
+        if settings.epsilon > U(0) and (fold(key, 0) >> HALF) < settings.epsilon:
+            action = random_action(memory.scores, best, key)
         history.best_score[ply] = value
         history.is_best[ply] = memory.scores[action] == value
         position, is_final, points = make_move(network, rules, position, seat, action, memory)
         history.points[ply] = points
         store(history.positions, ply + 1, position)
         add_points(games, game, points, seat)
-        position, is_over = add_chance(rules, position, rng)
+        position, is_over = add_chance(rules, position, memory.rng)
         if is_over and not is_final:
             value = np.float32(0)
         is_over |= is_final
@@ -226,16 +226,14 @@ def learn_backward(
 
 @jit()
 def learn_games(
-    table: Array, network: Any, rules: Any, settings: Settings, games: Games, seed: np.uint64
+    table: Array, network: Any, rules: Any, settings: Settings, games: Games, keys: Words
 ) -> tuple[int, float]:
     """Play up to settings.plies moves of each game, and learn from them before the next one, unless
-    settings.learns is false.
+    settings.learns is false. keys: uint64 [G], of the games.
 
     Returns the number of moves and the sum of the sizes of their errors.
     """
     memory = make_memory(network, rules.actions)
-    rng = memory.rng
-    rng[0] = seed
     history = History(
         np.empty((settings.plies + 1, games.words.shape[1]), np.int64),
         np.empty(settings.plies, np.float32),
@@ -245,15 +243,11 @@ def learn_games(
     num_moves, total_error, seats = 0, 0.0, games.score.shape[1]
     for game in range(len(games.done)):
         if not games.done[game]:
-            # fmt: off
-            end = play(
-                games, game, table, network, rules, settings, memory, history, rng
-            )
+            end = play(games, game, table, network, rules, settings, memory, history, keys[game])
             num_moves += end.plies
             if not settings.learns:
                 continue
             total_error += learn_backward(
                 end, table, network, rules, settings, memory, history, seats
             )
-            # fmt: on
     return num_moves, total_error

@@ -69,12 +69,12 @@ class AlphaZero(GradientLearner):
     ) -> None:
         super().__init__(context, **optimizer)
         start = self.game.public(self.game.example_state())
-        target = torch.zeros(1, self.game.spec.actions, device=self.rng.device)
+        target = torch.zeros(1, self.game.spec.actions, device=self.generator.device)
         self.buffer = RingBuffer(buffer_size, SearchTargets(start, target, target[:, 0]))
         self.updates_per_batch, self.minibatch_size = updates_per_batch, minibatch_size
         self.value_coef = value_coef
         transforms = symmetries and not self.policy.canonical
-        self.symmetries = Symmetries(self.game, self.rng.device) if transforms else None
+        self.symmetries = Symmetries(self.game, self.generator.device) if transforms else None
 
     @classmethod
     def check(cls, plan: Plan) -> None:
@@ -103,7 +103,7 @@ class AlphaZero(GradientLearner):
         self.buffer.add(new)
         grad_norm, losses = 0.0, []
         for _ in range(self.updates_per_batch):
-            minibatch = self.buffer[self.buffer.sample(self.minibatch_size, self.rng)]
+            minibatch = self.buffer[self.buffer.sample(self.minibatch_size, self.generator)]
             parts = self.losses(minibatch)
             grad_norm += self.descend(parts[0] + self.value_coef * parts[1], lr)
             losses.append(torch.stack(parts).detach())
@@ -146,7 +146,7 @@ class AlphaZero(GradientLearner):
         target = minibatch.target
         symmetries = self.symmetries
         if symmetries is not None and symmetries.count > 1:
-            index = symmetries.sample(len(inputs), self.rng)
+            index = symmetries.sample(len(inputs), self.generator)
             inputs = symmetries.transform_planes(inputs, index)
             target = symmetries.transform_action_values(target, index)
             legal = symmetries.transform_action_values(legal, index)

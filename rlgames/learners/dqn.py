@@ -57,7 +57,7 @@ class Dqn(GradientLearner):
     ) -> None:
         super().__init__(context, **optimizer)
         start = self.game.public(self.game.example_state())
-        zero = torch.zeros(1, device=self.rng.device)
+        zero = torch.zeros(1, device=self.generator.device)
         example = ReplayTransitions(start, start.current_seat, zero, zero, start.current_seat)
         self.buffer = ReplayBuffer(buffer_size, example)
         self.updates_per_batch, self.minibatch_size = updates_per_batch, minibatch_size
@@ -83,7 +83,9 @@ class Dqn(GradientLearner):
         totals = torch.zeros(3, device=trajectories.action.device)
         grad_norm = 0.0
         for _ in range(self.updates_per_batch):
-            transitions, next_state = self.buffer.sample_transitions(self.minibatch_size, self.rng)
+            transitions, next_state = self.buffer.sample_transitions(
+                self.minibatch_size, self.generator
+            )
             td_target = self.td_target(transitions, next_state)
             q_values, _ = self.policy(self.policy.inputs(self.game, transitions.state))
             q_value = q_values.gather(1, transitions.action[:, None])[:, 0]

@@ -119,7 +119,7 @@ class GradientLearner(BatchLearner):
         """The rows of each gradient step, int64: in each epoch all `count` rows in random order,
         split into minibatches of a size, or if it is None into parts."""
         for _ in range(epochs):
-            order = torch.randperm(count, generator=self.rng, device=self.rng.device)
+            order = torch.randperm(count, generator=self.generator, device=self.generator.device)
             yield from order.tensor_split(min(parts, count)) if size is None else order.split(size)
 
     def fit(

@@ -50,13 +50,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class LearnerContext:
-    """What every learner is built from. rng: the generator of its random numbers."""
+    """What every learner is built from. generator: of its random numbers; each update
+    seeds it anew."""
 
     game: Game[Any]
     policy: Any
     sampling: Sampling
     reward: Reward
-    rng: torch.Generator
+    generator: torch.Generator
 
 
 class GamesToPlay(Protocol):
@@ -105,7 +106,7 @@ class Learner(ABC):
 
     def __init__(self, context: LearnerContext) -> None:
         self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
-        self.reward, self.rng = context.reward, context.rng
+        self.reward, self.generator = context.reward, context.generator
 
     @classmethod
     def check(cls, plan: Plan) -> None:
@@ -263,8 +264,8 @@ def unlearned_entries(policy: Any) -> dict[str, float]:
         return {}
     values = policy.values
     if len(values) > MAX_COMPARED:
-        rng = torch.Generator().manual_seed(0)
-        rows = torch.randint(len(values), (MAX_COMPARED,), generator=rng)
+        generator = torch.Generator().manual_seed(0)
+        rows = torch.randint(len(values), (MAX_COMPARED,), generator=generator)
         values = values[rows.to(values.device)]
     return {"unlearned_entries": float((values == policy.initial_value).float().mean())}
 

@@ -122,7 +122,7 @@ class Ppo(GradientLearner):
         steps = []
         batches = self.minibatches(len(batch), self.epochs, parts=self.num_minibatches)
         if self.num_minibatches == 1:  # all rows, in order
-            batches = repeat(torch.arange(len(batch), device=self.rng.device), self.epochs)
+            batches = repeat(torch.arange(len(batch), device=self.generator.device), self.epochs)
         for rows in batches:
             metrics = torch.zeros(len(METRICS), device=rows.device)
             losses = self._losses(batch, rows, entropy_coef, metrics)

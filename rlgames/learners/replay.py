@@ -78,9 +78,9 @@ class RingBuffer(Generic[R]):
             stored[index] = column[skipped:]
         self._num_added = stop
 
-    def sample(self, count: int, rng: torch.Generator) -> Tensor:
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """Int64 [count]: indices of rows, sampled uniformly with replacement."""
-        return torch.randint(len(self), (count,), generator=rng, device=rng.device)
+        return torch.randint(len(self), (count,), generator=generator, device=generator.device)
 
     def metrics(self, num_samples: int, num_moves: int) -> dict[str, float]:
         """How full it is, and how often an update samples for each move that it adds."""
@@ -124,10 +124,10 @@ class ReplayBuffer(RingBuffer[ReplayTransitions]):
         super().add(replace(rows, next_index=rows.next_index - index))
 
     def sample_transitions(
-        self, count: int, rng: torch.Generator
+        self, count: int, generator: torch.Generator
     ) -> tuple[ReplayTransitions, State]:
         """count moves, and the states of the same seats' next moves."""
-        indices = self.sample(count, rng)
+        indices = self.sample(count, generator)
         transitions = self[indices]
         return transitions, self[indices + transitions.next_index].state
 

@@ -20,6 +20,7 @@ from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import State
 from rlgames.kernels.stepping import Games
 from rlgames.kernels.td import Settings, learn_games
+from rlgames.kernels.words import Words
 from rlgames.learners.learner import (
     GamesToPlay,
     Learner,
@@ -28,6 +29,7 @@ from rlgames.learners.learner import (
     check_afterstate_reward,
 )
 from rlgames.policies.ntuple import Ntuple, pack_network, reason_not_packed
+from rlgames.rng import Rng
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling
 
@@ -153,26 +155,26 @@ class TdNtuple(Learner):
         self._network = self._network or pack_network(self.game, self.policy, self.stride)
         shared = (self.values.table.numpy().reshape(-1), self._network, self.board_game.rules)
         settings = self._settings(plies, lr, progress)
-        seeds = torch.randint(1 << 62, (self.threads,), generator=pool.rng).numpy().view(np.uint64)
         total_error = 0.0
 
-        def learn(*part_and_seed: Any) -> tuple[int, float]:
-            *columns, seed = part_and_seed
-            return learn_games(*shared, settings, Games(*columns), seed)
+        def learn(keys: Words, *columns: Any) -> tuple[int, float]:
+            return learn_games(*shared, settings, Games(*columns), keys)
 
-        def learn_all(games: Games) -> tuple[int, float]:
+        def learn_all(keys: Words, games: Games) -> tuple[int, float]:
             nonlocal total_error
             if self.threads == 1:
-                num_moves, total_error = learn(*games, seeds[0])
+                num_moves, total_error = learn(keys, *games)
                 return num_moves, total_error
-            shares = [np.array_split(column, self.threads) for column in games]
+            shares = [np.array_split(column, self.threads) for column in (keys, *games)]
             with ThreadPoolExecutor(self.threads) as executor:
-                moves, errors = zip(*executor.map(learn, *shares, seeds), strict=True)
+                moves, errors = zip(*executor.map(learn, *shares), strict=True)
             total_error = sum(errors)
             return sum(moves), total_error
 
-        def play(state: State) -> tuple[State, int]:
-            return self.board_game.play_with(cast(BoardState, state), learn_all)
+        def play(state: State, rng: Rng) -> tuple[State, int]:
+            return self.board_game.play_with(
+                cast(BoardState, state), lambda games: learn_all(rng.keys, games)
+            )
 
         final_states = pool.play_window(play, plies)
         if not math.isfinite(total_error):

@@ -14,6 +14,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.players.scripted import UniformOver
+from rlgames.rng import Rng
 from rlgames.sampling import sample_uniform
 from rlgames.solvers.alphabeta_solver import AlphaBetaSolver
 from rlgames.solvers.belief import BeliefSolution
@@ -69,7 +70,7 @@ class AlphaBetaPlayer(Player):
         self._results: dict[tuple[int, int], ScoreBounds] = {}
         self.num_moves = self.num_proven = 0
 
-    def choose(self, state: Any, rng: torch.Generator) -> Tensor:
+    def choose(self, state: Any, rng: Rng) -> Tensor:
         options = torch.ones(len(state), self.game.spec.actions, dtype=torch.bool)
         unproven: dict[int, list[int]] = {}
         for row in (~state.done).nonzero()[:, 0].tolist():
@@ -85,7 +86,7 @@ class AlphaBetaPlayer(Player):
             self.num_proven += result.value is not None
         if unproven and self._stand_in is not None:
             rows = torch.tensor([*unproven], device=state.done.device)
-            actions = self._stand_in.choose(state[rows], rng).tolist()
+            actions = self._stand_in.choose(state[rows], rng[rows].fold_in(1)).tolist()
             for (row, columns), action in zip(unproven.items(), actions, strict=True):
                 if action in columns:
                     options[row] = False
@@ -120,14 +121,14 @@ class BattleshipPlayer(Player):
     def __init__(self, game: Battleship, solution: BeliefSolution) -> None:
         self.game, self._solution = game, solution
 
-    def choose(self, state: Any, rng: torch.Generator) -> Tensor:
-        def choose(live: Any) -> Tensor:
+    def choose(self, state: Any, rng: Rng) -> Tensor:
+        def choose(live: Any, _: Rng) -> Tensor:
             live = live.to("cpu")
             # Within a turn the same cells are chosen; those already aimed at are left out.
             turn = self._solution.choose(np.asarray(live.shot), np.asarray(live.hit))
             return self.game.action_at(live, torch.from_numpy(turn) & ~live.aimed)
 
-        return choose_in_live_rows(state, choose)
+        return choose_in_live_rows(state, rng, choose)
 
 
 def exact_player(

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn.functional import max_pool2d, pad
 
 from rlgames.core.bits import WORD, pack_bits, unpack_bits
-from rlgames.core.rng import cpu_generator
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets.counts import Bools, recall
 from rlgames.games.fleets.game import FleetGame
@@ -22,6 +21,7 @@ from rlgames.games.fleets.rollouts import Room, choose_turn
 from rlgames.games.fleets.sunk_ships import Seen
 from rlgames.games.game import Game
 from rlgames.players.player import Player
+from rlgames.rng import Rng
 
 TIE_BREAK = 1e-6
 """The scale of the noise that breaks ties."""
@@ -44,19 +44,18 @@ class BattleshipBot(Player):
         self.game: FleetGame[Any] = game
 
     @abstractmethod
-    def priority(self, state: Any, rng: torch.Generator) -> Tensor:
+    def priority(self, state: Any, rng: Rng) -> Tensor:
         """Float32 [B, N]: the priority of each cell; ignored where already shot at."""
 
-    def choose(self, state: Any, rng: torch.Generator) -> Tensor:
-        shot = self.game.seen(state).shot
+    def choose(self, state: Any, rng: Rng) -> Tensor:
+        shot, rng = self.game.seen(state).shot, rng.rows(len(state))
         priority = torch.zeros(shot.shape, device=shot.device)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
-            priority[live] = self.priority(state[live], rng)
+            priority[live] = self.priority(state[live], rng[live])
         priority = priority.masked_fill(shot, 0.0)
         if not self.is_deterministic:
-            noise = torch.rand(priority.shape, generator=rng, device=rng.device)
-            priority = priority + TIE_BREAK * noise
+            priority = priority + TIE_BREAK * rng.uniform(*priority.shape)
         scores = self.game.score_actions(priority)
         return scores.masked_fill(~self.game.legal_action_mask(state), -torch.inf).argmax(1)
 
@@ -74,7 +73,7 @@ class HuntTarget(BattleshipBot):
         checkerboard = (torch.arange(rows)[:, None] + torch.arange(columns)) % 2 == 0
         self._checkerboard = checkerboard.reshape(-1)
 
-    def priority(self, state: Any, rng: torch.Generator) -> Tensor:
+    def priority(self, state: Any, rng: Rng) -> Tensor:
         hit = self.game.seen(state).hit
         rows, columns = self.game.fleet.rows, self.game.fleet.columns
         hits = hit.float().view(-1, 1, rows, columns)
@@ -135,13 +134,13 @@ class Density(BattleshipBot):
         self.is_deterministic = self.game.posterior.exact
         self.reset_statistics()
 
-    def priority(self, state: Any, rng: torch.Generator) -> Tensor:
+    def priority(self, state: Any, rng: Rng) -> Tensor:
         self._num_moves += len(state)
         result = self.game.exact_occupancy(state, self.steps)
         sampled = result.isnan().any(1)
         if bool(sampled.any()):
-            generator = cpu_generator(rng)
-            result[sampled] = self.game.occupancy(state[sampled], self.samples, generator)
+            rows = sampled.nonzero()[:, 0]
+            result[rows] = self.game.occupancy(state[rows], self.samples, rng[rows].fold_in(-1))
         self._num_exact += len(state) - int(sampled.sum())
         return self._spread(state, result) if self.miss_weight else result
 
@@ -215,7 +214,7 @@ class DensityRollout(Density):
         self._counter = game.layout_counter
         self._memo: OrderedDict[bytes, Bools] = OrderedDict()
 
-    def priority(self, state: Any, rng: torch.Generator) -> Tensor:
+    def priority(self, state: Any, rng: Rng) -> Tensor:
         result = super().priority(state, rng)
         _, total = self.game.count_layouts(state, self.steps)
         few = ((total > 1) & (total <= self._max_layouts)).nonzero()[:, 0]

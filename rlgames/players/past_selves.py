@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from rlgames.core.tensor_checks import load_weights
 from rlgames.core.untrusted import checked_float, checked_int
 from rlgames.games.game import State
 from rlgames.players.player import Agent, Player
+from rlgames.rng import Rng
 
 
 class PastSelves(Player):
@@ -24,7 +24,7 @@ class PastSelves(Player):
         self.wants = agent.wants
         self._copies: list[tuple[Agent, float]] = []  # and how far its training was
         self._next_copy_at = 0
-        self.start_batch(0, 0.0, torch.Generator())
+        self.start_batch(0, 0.0, Rng())
 
     def state_dict(self) -> dict[str, Any]:
         copies = {
@@ -45,15 +45,14 @@ class PastSelves(Player):
         agent = self._agent
         return Agent(agent.game, copy.deepcopy(agent.policy).eval(), agent.sampling)
 
-    def start_batch(self, games_played: int, progress: float, rng: torch.Generator) -> None:
+    def start_batch(self, games_played: int, progress: float, rng: Rng) -> None:
         """Make a copy if one is due, and sample the copy that plays the next batch."""
         if games_played >= self._next_copy_at:
             self._next_copy_at = games_played + self._every
             self._copies = [*self._copies, (self._copy_agent(), progress)][-self._keep :]
         count = len(self._copies)
-        index = torch.randint(count, (), generator=rng, device=rng.device)
-        self._current = self._copies[int(index)]
+        self._current = self._copies[int(rng.integers(count, 1))]
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         agent, progress = self._current
         return agent.choose(state, rng, progress)

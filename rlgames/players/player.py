@@ -15,6 +15,7 @@ from rlgames.core.devices import to_float64
 from rlgames.games.game import NOTHING, Game, State
 from rlgames.games.state import Wants
 from rlgames.policies.policy import Policy
+from rlgames.rng import Rng
 from rlgames.sampling import Sampling
 
 GOLDEN_RATIO = 0.6180339887
@@ -61,19 +62,23 @@ class Player(ABC):
         """See a ply: the public positions before and after it, and the actions, int64 [B]."""
 
     @abstractmethod
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        """Int64 [B]: a legal action for each row, any action in finished rows; state is public."""
+    def choose(self, state: State, rng: Rng) -> Tensor:
+        """Int64 [B]: a legal action for each row, any action in finished rows; state is public.
 
-    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+        rng: the random numbers of each row, which depend on nothing but its game and ply.
+        """
+
+    def act(self, state: State, rng: Rng, progress: float = 0.0) -> Decision:
         """The actions of choose, with whatever else the player knows about them.
 
-        progress: the completed fraction of a training, 0 to 1, on which exploration depends.
+        rng: as in choose. progress: the completed fraction of a training, 0 to 1, on which
+        exploration depends.
         """
         return Decision(self.choose(state, rng))
 
     def state_dict(self) -> dict[str, Any]:
-        """What its next moves in training depend on besides the policy in training and the
-        generator: nested dicts of tensors and plain numbers."""
+        """What its next moves in training depend on besides the policy in training: nested dicts of
+        tensors and plain numbers."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -84,8 +89,8 @@ class Player(ABC):
     changes_in_training = False
     """Whether its play depends on how far a training is, though it does not learn itself."""
 
-    def start_batch(self, games_played: int, progress: float, rng: torch.Generator) -> None:  # noqa: B027
-        """Prepare for the next batch of a training, after this many games."""
+    def start_batch(self, games_played: int, progress: float, rng: Rng) -> None:  # noqa: B027
+        """Prepare for the next batch of a training, after this many games. rng: of this batch."""
 
     def statistics(self) -> dict[str, float]:
         """Statistics of its play so far, by name."""
@@ -103,12 +108,13 @@ class HasProbabilities(Protocol):
         """Float64 [B, A]: the probability of each action in public positions, on any device."""
 
 
-def choose_in_live_rows(state: State, choose: Callable[[State], Tensor]) -> Tensor:
-    """Int64 [B]: what choose returns for the rows that are not over, int64 [L]; 0 in the others."""
+def choose_in_live_rows(state: State, rng: Rng, choose: Callable[[State, Rng], Tensor]) -> Tensor:
+    """Int64 [B]: what choose returns for the rows that are not over, int64 [L], from them and their
+    random numbers; 0 in the others."""
     action = torch.zeros_like(state.current_seat)
     live = (~state.done).nonzero()[:, 0]
     if len(live):
-        action[live] = choose(state[live]).to(action.device)
+        action[live] = choose(state[live], rng[live]).to(action.device)
     return action
 
 
@@ -118,9 +124,8 @@ class Random(Player):
     def __init__(self, game: Game[Any]) -> None:
         self.game = game
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        u = torch.rand(len(state), generator=rng, device=rng.device)
-        return self.game.sample_legal_action(state, u)
+    def choose(self, state: State, rng: Rng) -> Tensor:
+        return self.game.sample_legal_action(state, rng.uniform(len(state)))
 
     def probabilities(self, state: State) -> Tensor:
         legal = to_float64(self.game.legal_action_mask(state.to(self.game.device)))
@@ -132,7 +137,7 @@ class ObservingRandom(Random):
 
     wants = Wants(planes=True)
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         self.game.observe(state)
         return super().choose(state, rng)
 
@@ -149,10 +154,10 @@ class Around(Player):
         self.player, self.wants = player, player.wants
         self.can_resign, self.follows_games = player.can_resign, player.follows_games
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         return self.player.choose(state, rng)
 
-    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+    def act(self, state: State, rng: Rng, progress: float = 0.0) -> Decision:
         return self.player.act(state, rng, progress)
 
     def follow(self, before: State, action: Tensor, after: State) -> None:
@@ -176,7 +181,7 @@ class RandomOpening(Random):
         super().__init__(game)
         self.u = u
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         count = self.game.legal_action_mask(state).sum(1)
         return self.game.sample_legal_action(state, (self.u + GOLDEN_RATIO * count) % 1)
 
@@ -207,17 +212,15 @@ class Agent(Player):
         return f"<Agent for {self.game!r}: {policy} with {count:,} parameters, {sampling}>"
 
     @torch.no_grad()
-    def choose(
-        self, state: State, rng: torch.Generator | None = None, progress: float = 0.0
-    ) -> Tensor:
-        """Int64 [B]; only greedy sampling works without rng."""
+    def choose(self, state: State, rng: Rng | None = None, progress: float = 0.0) -> Tensor:
+        """Int64 [B]; without rng, always by the same numbers."""
         legal = self.game.legal_action_mask(state)
-        rng = torch.Generator(legal.device) if rng is None else rng
+        rng = Rng(device=legal.device) if rng is None else rng
         scores, _ = self.policy.scores(self.game, state)
         return self.sampling.choose(scores, legal, rng, progress)
 
     @torch.no_grad()
-    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+    def act(self, state: State, rng: Rng, progress: float = 0.0) -> Decision:
         if not self.records_log_prob:
             return Decision(self.choose(state, rng, progress))
         legal = self.game.legal_action_mask(state)

@@ -31,6 +31,7 @@ from rlgames.core.untrusted import sanitized
 from rlgames.games.game import RESIGNS, Game, State
 from rlgames.games.notation import legal_names, parse_action, render
 from rlgames.players.player import Decision, Player
+from rlgames.rng import Rng
 
 MAX_LINE = 1 << 16
 """Characters of a line; what is longer counts as several lines."""
@@ -235,11 +236,11 @@ class Program(Player):
 
     # Moves
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         """Raises ConfigError if the program does not make a legal move."""
         return self._choose(state, may_resign=False)
 
-    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+    def act(self, state: State, rng: Rng, progress: float = 0.0) -> Decision:
         return Decision(self._choose(state, self.can_resign))
 
     def _choose(self, state: State, may_resign: bool) -> Tensor:

@@ -14,6 +14,7 @@ from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import ACTIONS, Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player
+from rlgames.rng import Rng
 from rlgames.sampling import sample_uniform
 
 
@@ -26,7 +27,7 @@ class UniformOver(Player):
     def options(self, state: Any) -> Tensor:
         """Bool [B, A]: at least one legal action in each live row."""
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         return sample_uniform(self.options(state), rng)
 
     def probabilities(self, state: State) -> Tensor:
@@ -65,10 +66,10 @@ class Corner(Player):
         ascending = ("up", "right", "left", "down")
         self._priority = torch.tensor([ascending.index(name) + 1 for name in ACTIONS])
 
-    def choose(self, state: Any, rng: torch.Generator) -> Tensor:
+    def choose(self, state: Any, rng: Rng) -> Tensor:
         priority = self._priority.to(state.done.device)
         return (self.game.legal_action_mask(state) * priority).argmax(1)
 
     def probabilities(self, state: Any) -> Tensor:
-        action = self.choose(state.to(self.game.device), torch.Generator())
+        action = self.choose(state.to(self.game.device), Rng())
         return to_float64(torch.nn.functional.one_hot(action, len(ACTIONS)))

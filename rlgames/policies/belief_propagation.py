@@ -82,14 +82,20 @@ class CellLayers(nn.Module):
     """
 
     def __init__(
-        self, planes: int, lengths: int, memory: int, units: int, outputs: int, rng: torch.Generator
+        self,
+        planes: int,
+        lengths: int,
+        memory: int,
+        units: int,
+        outputs: int,
+        generator: torch.Generator,
     ) -> None:
         super().__init__()
         inputs = planes + 4 * lengths + memory
-        self.cells = nn.Parameter(_normal((units, inputs), 1 / math.sqrt(inputs), rng))
-        self.board = nn.Parameter(_normal((units, inputs), 0.3 / math.sqrt(inputs), rng))
+        self.cells = nn.Parameter(_normal((units, inputs), 1 / math.sqrt(inputs), generator))
+        self.board = nn.Parameter(_normal((units, inputs), 0.3 / math.sqrt(inputs), generator))
         self.bias = nn.Parameter(torch.zeros(units))
-        self.outputs = nn.Parameter(_normal((outputs, units), 0.05 / math.sqrt(units), rng))
+        self.outputs = nn.Parameter(_normal((outputs, units), 0.05 / math.sqrt(units), generator))
         self.output_bias = nn.Parameter(torch.zeros(outputs))
 
     def forward(self, features: Tensor) -> Tensor:
@@ -131,7 +137,7 @@ class BeliefPropagation(Network):
         layers: list[int],
         memory: int,
         value: bool,
-        rng: torch.Generator,
+        generator: torch.Generator,
     ) -> None:
         super().__init__()
         if not isinstance(game, FleetGame) or not game.spec.has_cell_actions:
@@ -146,15 +152,16 @@ class BeliefPropagation(Network):
         planes, all_planes = len(shown), 2 + game.spec.observation[0]
         self.memory = memory
         self.layers = nn.ModuleList(
-            CellLayers(planes, lengths, memory, units, lengths + memory, rng) for units in layers
+            CellLayers(planes, lengths, memory, units, lengths + memory, generator)
+            for units in layers
         )
         self.steps = nn.Parameter(torch.full((len(layers), lengths, 1, 1), INITIAL_STEP_LOGIT))
         self.gains = nn.Parameter(torch.ones(len(layers), lengths, 1, 1))
-        self.logits = CellLayers(planes, lengths, memory, layers[-1], 1, rng)
+        self.logits = CellLayers(planes, lengths, memory, layers[-1], 1, generator)
         self.logit_scale = nn.Parameter(torch.ones(()))
         self.has_value = value
         if value:
-            self.value = CellLayers(all_planes, lengths, memory, layers[-1], 1, rng)
+            self.value = CellLayers(all_planes, lengths, memory, layers[-1], 1, generator)
 
     def inputs(self, game: Game[Any], state: Any) -> Tensor:
         """Float32 [B, 2 + C, H, W]: the misses, the hits and the observation."""
@@ -202,5 +209,5 @@ class BeliefPropagation(Network):
         return belief, exact, torch.cat([belief, *scaled])
 
 
-def _normal(shape: tuple[int, int], deviation: float, rng: torch.Generator) -> Tensor:
-    return deviation * torch.randn(shape, generator=rng)
+def _normal(shape: tuple[int, int], deviation: float, generator: torch.Generator) -> Tensor:
+    return deviation * torch.randn(shape, generator=generator)

@@ -33,7 +33,7 @@ class Conv(Network):
         init: str,
         skip: bool,
         value: bool,
-        rng: torch.Generator,
+        generator: torch.Generator,
     ) -> None:
         super().__init__()
         spec = game.spec
@@ -48,21 +48,23 @@ class Conv(Network):
         width = planes + 2
         for units in channels:
             layer = nn.Conv2d(width, units, 3, padding=1)
-            init_weights(layer, init, ACTIVATION_GAINS[activation], rng)
+            init_weights(layer, init, ACTIVATION_GAINS[activation], generator)
             self.layers.append(layer)
             width = units
         self.cells = spec.has_cell_actions
         if self.cells:
-            self.context = make_linear(width, width, init, ACTIVATION_GAINS[activation], rng)
+            self.context = make_linear(width, width, init, ACTIVATION_GAINS[activation], generator)
             self.logits: nn.Module = nn.Conv2d(width, 1, 1)
-            init_weights(self.logits, init, 0.01, rng)
+            init_weights(self.logits, init, 0.01, generator)
             num_others = spec.actions - rows * columns
-            self.others = make_linear(width, num_others, init, 0.01, rng) if num_others else None
+            self.others = (
+                make_linear(width, num_others, init, 0.01, generator) if num_others else None
+            )
         else:
-            self.logits = make_linear(width * rows * columns, spec.actions, init, 0.01, rng)
+            self.logits = make_linear(width * rows * columns, spec.actions, init, 0.01, generator)
         self.has_value = value
         if value:
-            self.value = make_linear(width, 1, init, 0.01, rng)
+            self.value = make_linear(width, 1, init, 0.01, generator)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         place = self.place.expand(inputs.shape[0], -1, -1, -1)

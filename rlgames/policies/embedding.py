@@ -13,7 +13,7 @@ from torch.nn.functional import embedding_bag
 from rlgames.games.capabilities import CellBoard, MoverCells, find, require
 from rlgames.games.game import Game, State
 from rlgames.games.symmetry import cell_symmetries
-from rlgames.kernels.mlp import MlpWeights
+from rlgames.kernels.mlp import CompiledPolicy
 from rlgames.policies.mlp import apply_heads, heads, hidden_layers, pack_layers
 from rlgames.policies.policy import ACTIVATION_GAINS, ACTIVATIONS, Network, make_linear
 
@@ -47,7 +47,7 @@ class Embedding(Network):
         activation: str,
         init: str,
         value: bool,
-        rng: torch.Generator,
+        generator: torch.Generator,
     ) -> None:
         super().__init__()
         self._set_cell_values(game, num_cell_values, open_cells)
@@ -56,18 +56,18 @@ class Embedding(Network):
             lines, shared_with = (
                 board_lines(game) if line_length is None else board_runs(game, line_length)
             )
-        self._add_table(game, lines, shared_with, units, rng)
+        self._add_table(game, lines, shared_with, units, generator)
         modules: list[nn.Module] = [ACTIVATIONS[activation]()] if self.adds else []
         width = units if self.adds else len(lines) * units
         for outputs in layers:
-            layer = make_linear(width, outputs, init, ACTIVATION_GAINS[activation], rng)
+            layer = make_linear(width, outputs, init, ACTIVATION_GAINS[activation], generator)
             modules += [layer, ACTIVATIONS[activation]()]
             width = outputs
         self.torso = nn.Sequential(*modules)
-        self.logits = make_linear(width, game.spec.actions, init, 0.01, rng)
+        self.logits = make_linear(width, game.spec.actions, init, 0.01, generator)
         self.has_value = value
         if value:
-            self.value = make_linear(width, 1, init, 0.01, rng)
+            self.value = make_linear(width, 1, init, 0.01, generator)
 
     def _set_cell_values(self, game: Game[Any], num_cell_values: int, open_cells: bool) -> None:
         board = require(game, CellBoard, "policy=embedding")
@@ -88,7 +88,7 @@ class Embedding(Network):
         lines: list[list[int]],
         shared_with: list[int],
         units: int,
-        rng: torch.Generator,
+        generator: torch.Generator,
     ) -> None:
         """The vectors of all lines, and what turns cells into their indices."""
         offsets, entries = [0] * len(lines), 0  # each line's first vector, and how many there are
@@ -110,7 +110,7 @@ class Embedding(Network):
         self._offsets = nn.Buffer(torch.tensor(offsets), persistent=False)
         self.vectors = nn.Embedding(entries, units)
         deviation = 0.5 / math.sqrt(len(lines)) if self.adds else 0.5
-        nn.init.normal_(self.vectors.weight, 0, deviation, generator=rng)
+        nn.init.normal_(self.vectors.weight, 0, deviation, generator=generator)
         if self.adds:
             self.bias = nn.Parameter(torch.zeros(units))
             self._lines = nn.Buffer(torch.tensor(lines), persistent=False)
@@ -132,13 +132,18 @@ class Embedding(Network):
             vectors = self.vectors(index).flatten(1)
         return apply_heads(self, self.torso(vectors))
 
-    def packed(self) -> MlpWeights:
-        """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
-        last output. The vectors must be added."""
+    def compiled(self, game: Game[Any]) -> CompiledPolicy | None:
+        """Where the vectors are added, and all values of cells are distinct."""
+        values = self.open_value + 1 if self.open_value else getattr(game, "num_cell_values", 0)
+        is_known = type(self) is Embedding and self.adds and self.num_cell_values == values
+        if not is_known:
+            return None
         first = self.vectors.weight, self.bias
         weights = pack_layers(self.activation, first, *hidden_layers(self.torso), heads(self))
         lines = self._lines.cpu().numpy()
-        return weights._replace(lines=lines, num_cell_values=self.num_cell_values)
+        weights = weights._replace(lines=lines, num_cell_values=self.num_cell_values)
+        cells = math.prod(game.spec.observation[1:])
+        return CompiledPolicy(weights, self.open_value, cells, self.has_value)
 
 
 def _open_cells(game: Game[Any], state: State) -> Tensor:

@@ -20,7 +20,7 @@ from rlgames.policies.policy import (
 )
 
 if TYPE_CHECKING:
-    from rlgames.kernels.mlp import MlpWeights
+    from rlgames.kernels.mlp import CompiledPolicy, MlpWeights
 
 
 class Mlp(Network):
@@ -34,7 +34,7 @@ class Mlp(Network):
         init: str,
         bias: bool,
         value: bool,
-        rng: torch.Generator,
+        generator: torch.Generator,
         skip: bool,
     ) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Mlp(Network):
         modules: list[nn.Module] = [nn.Flatten()]
         for number, units in enumerate(layers):
             gain = ACTIVATION_GAINS[activation]
-            layer = make_linear(width, units or inputs, init, gain, rng, bias)
+            layer = make_linear(width, units or inputs, init, gain, generator, bias)
             if skip and number and layer.in_features == layer.out_features:
                 modules[-1] = Residual(layer, modules[-1])
             else:
@@ -51,19 +51,22 @@ class Mlp(Network):
             modules.append(ACTIVATIONS[activation]())
             width = units or inputs
         self.torso = nn.Sequential(*modules)
-        self.logits = make_linear(width, game.spec.actions, init, 0.01, rng, bias)
+        self.logits = make_linear(width, game.spec.actions, init, 0.01, generator, bias)
         self.has_value = value
         if value:
-            self.value = make_linear(width, 1, init, 0.01, rng)
+            self.value = make_linear(width, 1, init, 0.01, generator)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         return apply_heads(self, self.torso(inputs))
 
-    def packed(self) -> MlpWeights:
-        """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
-        last output."""
+    def compiled(self, game: Game[Any]) -> CompiledPolicy | None:
+        from rlgames.kernels.mlp import PLANES, CompiledPolicy
+
+        if type(self) is not Mlp:  # a class derived from it may compute something else
+            return None
         weights = pack_layers(self.activation, *hidden_layers(self.torso), heads(self))
-        return weights._replace(skip=self.skip)
+        weights = weights._replace(skip=self.skip)
+        return CompiledPolicy(weights, PLANES, int(weights.widths[0]), self.has_value)
 
 
 class Residual(nn.Module):

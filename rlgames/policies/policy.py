@@ -7,12 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game, State
+
+if TYPE_CHECKING:
+    from rlgames.kernels.mlp import CompiledPolicy
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "tanh": nn.Tanh,
@@ -38,6 +41,10 @@ class Policy(nn.Module, ABC):
     @abstractmethod
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         """Float32 [B, A] for public states, legal actions or not; and the value [B] or None."""
+
+    def compiled(self, game: Game[Any]) -> CompiledPolicy | None:
+        """A copy of the weights as kernels take them, which play by them; None if none does."""
+        return None
 
 
 @contextmanager
@@ -158,7 +165,7 @@ class AfterstateValues(ValueFunction):
 
 
 def init_weights(
-    layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.Generator
+    layer: nn.Linear | nn.Conv2d, init: str, gain: float, generator: torch.Generator
 ) -> None:
     """Initialize a layer's weights, and set its biases to zero.
 
@@ -168,17 +175,19 @@ def init_weights(
     weight = layer.weight
     if init == "truncated_normal":
         deviation = 0.1 / math.sqrt(weight[0].numel())
-        nn.init.trunc_normal_(weight, 0, deviation, -2 * deviation, 2 * deviation, generator=rng)
+        nn.init.trunc_normal_(
+            weight, 0, deviation, -2 * deviation, 2 * deviation, generator=generator
+        )
     else:
-        nn.init.orthogonal_(weight, gain, generator=rng)
+        nn.init.orthogonal_(weight, gain, generator=generator)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
 
 
 def make_linear(
-    inputs: int, outputs: int, init: str, gain: float, rng: torch.Generator, bias: bool = True
+    inputs: int, outputs: int, init: str, gain: float, generator: torch.Generator, bias: bool = True
 ) -> nn.Linear:
     """An initialized linear layer. With a small gain a new network plays almost uniformly."""
     layer = nn.Linear(inputs, outputs, bias=bias)
-    init_weights(layer, init, gain, rng)
+    init_weights(layer, init, gain, generator)
     return layer

@@ -27,7 +27,8 @@ from rlgames.games.game import HIDDEN, Game, State
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
-from rlgames.rollouts.play import GamePool, collect_games
+from rlgames.rng import Rng
+from rlgames.rollouts.play import START, GamePool, collect_games
 
 MAX_FOLLOWED_PLIES = 300
 """Longer games are followed only this far."""
@@ -42,10 +43,6 @@ HISTORY_BATCH = 50
 """Games side by side whose histories are compared with the histories of resampled positions."""
 
 
-def rng(seed: int = 0, device: torch.device | str = "cpu") -> torch.Generator:
-    return torch.Generator(device).manual_seed(seed)
-
-
 def are_equal(left: State, right: State) -> bool:
     """Whether all fields of two batches of positions are equal."""
     pairs = [(getattr(left, f.name), getattr(right, f.name)) for f in fields(type(left))]
@@ -58,15 +55,16 @@ def visible(game: Game[Any], state: State) -> list[Tensor]:
 
 
 def random_games(
-    game: Game[Any], batch: int, generator: torch.Generator, plies: int
+    game: Game[Any], batch: int, rng: Rng, plies: int
 ) -> tuple[list[State], list[Tensor]]:
     """Positions of random games side by side, before each ply and after the last one, and the
     actions between them; until all games are over, or for so many plies."""
-    states, actions = [game.initial(batch, generator)], list[Tensor]()
+    states, actions = [game.initial(batch, rng.fold_in(START))], list[Tensor]()
     while not states[-1].done.all() and len(actions) < plies:
-        u = torch.rand(batch, generator=generator)
+        now = rng.fold_in(len(actions))
+        u = now.uniform(batch)
         actions.append(game.sample_legal_action(game.public(states[-1]), u))
-        states.append(game.step(states[-1], actions[-1], generator))
+        states.append(game.step(states[-1], actions[-1], now))
     return states, actions
 
 
@@ -82,35 +80,28 @@ def check(game: Game[Any]) -> None:
 
 def every_ply_follows_the_contract(game: Game[Any], batch: int = 24, seed: int = 1) -> None:
     """Shapes, ranges, legal actions, and independence of other rows and of hidden information."""
-    generator, num_inputs = rng(seed), game.spec.num_chance_inputs
-    state = game.initial(batch, generator)
+    rng, order = Rng(seed).rows(batch), Rng(seed, "order").permutation(batch)
+    state = game.initial(batch, rng)
     assert not state.done.any(), "a game is over before its first move"
-    order = torch.randperm(batch, generator=generator)
-    shuffled, plies = state[order], 0  # the same games in another order
+    shuffled, plies = game.initial(batch, rng[order]), 0  # the same games in another order
+    assert are_equal(shuffled, state[order]), "first positions depend on other rows"
     while not state.done.all() and plies < min(game.spec.max_plies, MAX_FOLLOWED_PLIES):
         _check_shapes(game, state)
         _check_visible(game, state, shuffled, order)
-        action = game.sample_legal_action(
-            game.public(state), torch.rand(batch, generator=generator)
-        )
+        now = rng.fold_in(plies)
+        action = game.sample_legal_action(game.public(state), now.uniform(batch))
         is_legal = game.legal_action_mask(state).gather(1, action[:, None])
         assert is_legal.all(), "sample_legal_action returned an illegal action"
-        copied, u = state[torch.arange(batch)], torch.rand(batch, num_inputs, generator=generator)
-        afterstate, after = _played(game, state, action, u)
+        copied = state[torch.arange(batch)]
+        afterstate, after = game.apply_action(state, action), game.step(state, action, now)
         assert are_equal(copied, state), "apply_action changed its argument"
         _check_progress(game, state, after)
         _check_chance(game, (~state.done).nonzero()[:MAX_CHANCE_ROWS, 0], afterstate, after)
-        _, shuffled = _played(game, shuffled, action[order], u[order])
+        shuffled = game.step(shuffled, action[order], now[order])
         assert are_equal(shuffled, after[order]), "rows depend on other rows"
         state, plies = after, plies + 1
     if game.spec.max_plies < MAX_FOLLOWED_PLIES:
         assert state.done.all(), "a game exceeds spec.max_plies"
-
-
-def _played(game: Game[Any], state: State, action: Tensor, u: Tensor) -> tuple[State, State]:
-    """The positions after an action, before chance and after it."""
-    afterstate, chance = game.apply_action(state, action), find(game, Chance)
-    return afterstate, afterstate if chance is None else chance.apply_chance(afterstate, u)
 
 
 def _check_shapes(game: Game[Any], state: State) -> None:
@@ -174,7 +165,7 @@ def illegal_actions_change_no_shape_and_no_range(game: Game[Any]) -> None:
     """apply_action accepts every action in every position: learners value all of them at once, and
     ignore the results of illegal ones, which must be valid as numbers."""
     board = find(game, CellBoard)
-    state = random_games(game, 24, rng(9), 3)[0][-1]
+    state = random_games(game, 24, Rng(9), 3)[0][-1]
     state = state if state.done.all() else state[~state.done]
     for action in range(game.spec.actions):
         after = game.apply_action(state, torch.full((len(state),), action))
@@ -195,7 +186,7 @@ def games_repeat_and_their_scores_add_up(game: Game[Any]) -> None:
     """Two batches of games with the same seed are equal; the score deltas of a seat's moves sum to
     its final score, and turns are counted."""
     (moves, final), (again, again_final) = (
-        collect_games(game, [Random(game)], 50, rng(6), batch=16) for _ in range(2)
+        collect_games(game, [Random(game)], 50, Rng(6), batch=16) for _ in range(2)
     )
     assert torch.equal(moves.action, again.action)
     assert are_equal(final.state, again_final.state)
@@ -211,7 +202,7 @@ def games_repeat_and_their_scores_add_up(game: Game[Any]) -> None:
 
 def random_positions(game: Game[Any], count: int = 40, seed: int = 7) -> State:
     """Public positions spread over random games."""
-    moves, _ = collect_games(game, [Random(game)], count, rng(seed, game.device))
+    moves, _ = collect_games(game, [Random(game)], count, Rng(seed, device=game.device))
     rows = torch.linspace(0, len(moves) - 1, count, device=moves.state.done.device)
     return moves.state[rows.long()]
 
@@ -264,10 +255,10 @@ def resampled_positions_agree_with_what_was_seen(
     if hidden is None:
         return
     public = random_positions(game)
-    resampled = hidden.resample(public, rng(8))
+    resampled = hidden.resample(public, Rng(8))
     assert are_equal(game.public(resampled), public)
     players, count = [Random(game)], len(resampled)
-    pool = GamePool(game, players, count, rng(14), initial_states=lambda *_: resampled)
+    pool = GamePool(game, players, count, Rng(14), initial_states=lambda *_: resampled)
     assert pool.run().state.done.all()
     num_contradictions, num_positions = count_contradictions(game, positions, seed)
     assert num_positions >= positions
@@ -284,13 +275,13 @@ def count_contradictions(game: Game[Any], positions: int, seed: int) -> tuple[in
     of the resampled position, so must be its observation and its legal actions.
     """
     hidden = require(game, HiddenInformation, "this check")
-    num_contradictions = num_positions = 0
-    generator = rng(seed)
+    num_contradictions = num_positions = num_batches = 0
     while num_positions < positions:
-        states, actions = random_games(game, HISTORY_BATCH, generator, game.spec.max_plies)
+        rng, num_batches = Rng(seed, f"batch {num_batches}"), num_batches + 1
+        states, actions = random_games(game, HISTORY_BATCH, rng, game.spec.max_plies)
         for ply, state in enumerate(states[:-1]):
             rows = (~state.done).nonzero()[:, 0]
-            world = hidden.resample(game.public(state[rows]), generator)
+            world = hidden.resample(game.public(state[rows]), rng.fold_in(-ply)[rows])
             contradicts = torch.zeros(len(rows), dtype=torch.bool)
             replayed = hidden.rewind(world)
             for earlier in range(ply + 1):
@@ -302,7 +293,7 @@ def count_contradictions(game: Game[Any], positions: int, seed: int) -> tuple[in
                     contradicts |= is_seen & (one != other).flatten(1).any(1)
                 if earlier < ply:
                     action, following = actions[earlier][rows], states[earlier + 1][rows]
-                    after = game.step(replayed, action, generator)
+                    after = game.step(replayed, action, rng[rows].fold_in(earlier))
                     outcomes = (
                         hidden.outcome(before, action, next_state)
                         for before, next_state in ((replayed, after), (recorded, following))
@@ -316,7 +307,7 @@ def count_contradictions(game: Game[Any], positions: int, seed: int) -> tuple[in
 
 def hidden_fields_are_declared(game: Game[Any]) -> None:
     """public hides fields if and only if spec.hidden is set."""
-    public = game.public(game.initial(2, rng()))
+    public = game.public(game.initial(2, Rng()))
     hidden = [f.name for f in fields(type(public)) if getattr(public, f.name) is HIDDEN]
     assert bool(hidden) == game.spec.hidden, f"{game.spec.hidden=}, and public hides {hidden}"
 
@@ -326,11 +317,11 @@ def hidden_hits_never_change(game: Game[Any]) -> None:
     revealing = find(game, HiddenHits)
     if revealing is None:
         return
-    start = game.initial(20, rng(12))
+    start = game.initial(20, Rng(12))
     hits = revealing.hidden_hits(start)
     assert hits.shape == (20, game.spec.seats, game.spec.actions)
     assert hits.dtype == torch.bool
-    final = GamePool(game, [Random(game)], 20, rng(13), initial_states=lambda *_: start).run()
+    final = GamePool(game, [Random(game)], 20, Rng(13), initial_states=lambda *_: start).run()
     assert torch.equal(revealing.hidden_hits(final.state), hits)
     try:
         revealing.hidden_hits(game.public(start))
@@ -358,15 +349,15 @@ def symmetries_leave_the_rules_unchanged(game: Game[Any]) -> None:
     themselves."""
     if find(game, Symmetric) is None or game.spec.hidden or game.spec.num_chance_inputs:
         return
-    symmetries, start = Symmetries(game, "cpu"), game.initial(1, rng(17))
+    symmetries, start = Symmetries(game, "cpu"), game.initial(1, Rng(17))
     state = start[torch.zeros(symmetries.count, dtype=torch.int64)]
     every = torch.arange(symmetries.count)
     seen = game.observe(state)
     symmetry = every[(symmetries.transform_planes(seen, every) == seen).flatten(1).all(1)]
-    symmetry, generator = symmetry.repeat_interleave(10), rng(18)
+    symmetry, plies = symmetry.repeat_interleave(10), 0
     state = twin = state[symmetry]
     while not bool(state.done.all()):
-        u = torch.rand(len(state), generator=generator)
+        u, plies = Rng(18).fold_in(plies).uniform(len(state)), plies + 1
         action = game.sample_legal_action(state, u)
         state = game.apply_action(state, action)
         twin = game.apply_action(twin, symmetries.transform_action(action, symmetry))
@@ -395,33 +386,37 @@ def openings_match_initial_positions(game: Game[Any]) -> None:
     kinds = torch.tensor([index[text] for text in texts])
     probability = torch.zeros(len(index), dtype=torch.float64).index_add_(0, kinds, probability)
     count = 40 * len(states)
-    sampled = game.initial(count, rng(11))
+    sampled = game.initial(count, Rng(11))
     rows = [index[render(game, sampled, row, reveal=True)] for row in range(count)]
     _check_frequencies(torch.tensor(rows), probability)
 
 
 def chance_follows_its_probabilities(game: Game[Any]) -> None:
-    """apply_chance returns the outcomes of a position as often as chance_outcomes declares."""
+    """step and apply_chance return the outcomes of a position as often as chance_outcomes
+    declares."""
     chance = find(game, Chance)
     if chance is None:
         return
-    state = game.initial(1, rng(9))
-    afterstate = game.apply_action(state, game.sample_legal_action(state, torch.zeros(1)))
+    state = game.initial(1, Rng(9))
+    action = game.sample_legal_action(state, torch.zeros(1))
+    afterstate = game.apply_action(state, action)
     probability, outcomes = chance.chance_outcomes(afterstate)
     possible = (probability[0] > 0).nonzero()[:, 0]
     keys, order = _hashes(outcomes[possible]).sort()
     assert len(keys.unique()) == len(keys), "two outcomes of chance are the same position"
     count = 200_000
-    u = torch.rand(count, game.spec.num_chance_inputs, generator=rng(10))
-    sampled = chance.apply_chance(afterstate[torch.zeros(count, dtype=torch.int64)], u)
-    rows = torch.searchsorted(keys, _hashes(sampled))
-    _check_frequencies(rows, probability[0][possible][order])
+    rng, repeated = Rng(10), torch.zeros(count, dtype=torch.int64)
+    u = rng.uniform(count, game.spec.num_chance_inputs)
+    applied = chance.apply_chance(afterstate[repeated], u)
+    for sampled in (applied, game.step(state[repeated], action[repeated], rng)):
+        rows = torch.searchsorted(keys, _hashes(sampled))
+        _check_frequencies(rows, probability[0][possible][order])
 
 
 def _hashes(state: State) -> Tensor:
     """Int64 [B]: a hash of all fields of each position."""
     content = state.content()
-    return (content * torch.randint(2**62, content.shape[1:], generator=rng(16))).sum(1)
+    return (content * (2 * Rng(16).integers(1 << 32, content.shape[1]) + 1)).sum(1)
 
 
 def _check_frequencies(rows: Tensor, probability: Tensor) -> None:

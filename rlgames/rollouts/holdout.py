@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator
 from rlgames.games.game import Game, State
+from rlgames.rng import Rng
 from rlgames.rollouts.play import InitialStates
 
 MAX_LAYOUTS = 10**9
@@ -53,8 +53,7 @@ def split_layouts(game: Game[Any], fraction: float, seed: int) -> Split | None:
             if num_groups > 1
             else "leave holdout= out",
         )
-    generator = make_generator(seed, "holdout")
-    held_out_groups = torch.randperm(num_groups, generator=generator)[:num_held_out]
+    held_out_groups = Rng(seed, "holdout").permutation(num_groups)[:num_held_out]
     is_held_out = torch.isin(group, held_out_groups.to(group.device))
     return Split(openings[0][~is_held_out], openings[0][is_held_out])
 
@@ -62,8 +61,7 @@ def split_layouts(game: Game[Any], fraction: float, seed: int) -> Split | None:
 def sampled_from(layouts: State) -> InitialStates:
     """Initial states sampled from these layouts with equal probability."""
 
-    def initial_states(first: int, count: int, rng: torch.Generator) -> State:
-        row = torch.randint(len(layouts), (count,), generator=rng, device=rng.device)
-        return layouts[row]
+    def initial_states(first: int, count: int, rng: Rng) -> State:
+        return layouts[rng.integers(len(layouts), count)]
 
     return initial_states

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
+from rlgames.rng import Rng
 from rlgames.rollouts.play import play_ply
 from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories, build_trajectories
 
@@ -23,7 +23,7 @@ class InteractiveGame:
 
     The terminal plays it to its end (collect), a page ply by ply. players and order, the index of
     the player in each seat, may change between two plies. A move that is taken back and played
-    again has the same chance, because the generator is taken back too.
+    again has the same chance. rng: of the game, one row.
     """
 
     def __init__(
@@ -32,19 +32,19 @@ class InteractiveGame:
         players: Sequence[Player],
         order: Sequence[int],
         state: State,
-        rng: torch.Generator,
+        rng: Rng,
     ) -> None:
         self.game, self.players, self.order = game, players, order
         self.state, self.rng = state, rng
         self.plies: list[tuple[int, PlyRecord]] = []
         """The index of the player of each ply, and its record."""
-        self._earlier: list[tuple[State, Tensor]] = []
-        """The position before each ply, and the generator's state."""
+        self._earlier: list[State] = []
+        """The position before each ply."""
 
     @property
     def positions(self) -> list[State]:
         """The full position before each ply, and the present one."""
-        return [*(state for state, _ in self._earlier), self.state]
+        return [*self._earlier, self.state]
 
     def collect(self) -> tuple[Trajectories, FinalStates]:
         """Play to the end and record every move. Raises what the players raise."""
@@ -75,20 +75,18 @@ class InteractiveGame:
         """Return to the position before the first player's last move, if there is one."""
         numbers = [number for number, (player, _) in enumerate(self.plies) if player == 0]
         if numbers:
-            self.state, generator = self._earlier[numbers[-1]]
-            self.rng.set_state(generator)
+            self.state = self._earlier[numbers[-1]]
             del self._earlier[numbers[-1] :], self.plies[numbers[-1] :]
 
     def play_ply(self) -> None:
         """Play the move of the player whose turn it is. Raises what the player raises."""
-        before, rng = self.state, self.rng
+        before, rng = self.state, self.rng.fold_in(self.state.turn)
         player = self.mover
         index = None
         if len(self.players) > 1:
             index = torch.tensor([player], device=rng.device)
-        generator = rng.get_state()
         public, decision, after = play_ply(self.game, self.players, index, before, rng)
-        self._earlier.append((before, generator))
+        self._earlier.append(before)
         self.state = after
         game_index = torch.zeros(1, dtype=torch.int64, device=rng.device)
         record = PlyRecord(public, decision, game_index, index, self.state)

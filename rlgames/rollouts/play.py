@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -15,9 +15,12 @@ from torch import Tensor
 
 from rlgames.core.tensor_checks import checked_rows
 from rlgames.core.untrusted import checked_int
+from rlgames.games.board_game import BoardState
 from rlgames.games.game import NOTHING, RESIGNS, Game, State, endless
 from rlgames.games.state import Wants
 from rlgames.players.player import Decision, Player, RandomOpening
+from rlgames.rng import Rng
+from rlgames.rollouts.compiled import CompiledPlay
 from rlgames.rollouts.trajectories import (
     FinalStates,
     PlyRecord,
@@ -26,8 +29,12 @@ from rlgames.rollouts.trajectories import (
     cat_optional,
 )
 
-InitialStates = Callable[[int, int, torch.Generator], State]
-"""initial_states(first, count, rng): the positions where games first to first + count - 1 start."""
+InitialStates = Callable[[int, int, Rng], State]
+"""initial_states(first, count, rng): the positions where games first to first + count - 1 start;
+rng: of these games."""
+
+START = -1
+"""The turn whose random numbers are those of a game's first position."""
 
 UNLIMITED_GAMES = 1 << 62
 """As a number of games: a new game starts wherever one ends."""
@@ -40,12 +47,21 @@ def collect_games(
     return GamePool(*game_pool, **options).collect(progress=progress)
 
 
+class Openings(NamedTuple):
+    """Random moves in the first turns of games, the same in all seats: of P seats, games n · P to
+    n · P + P - 1 begin alike. rng: of the streams of games."""
+
+    rng: Rng
+    turns: int
+
+
 class GamePool:
     """Plays a number of games, at most `batch` of them side by side.
 
     seating: int64 [games, P], the index of the player in each seat; by default players[seat].
+    rng: the stream of the games, whose numbers go from first_game on. They do not depend on the
+        batch.
     initial_states: the positions where games start; by default the game samples them.
-    openings: float32 [games, T], the random numbers of T turns in which games play random moves.
     The pool drops finished rows, and starts the remaining games in their place, once enough rows
     have finished to make it worthwhile.
     """
@@ -55,24 +71,30 @@ class GamePool:
         game: Game[Any],
         players: Sequence[Player],
         games: int,
-        rng: torch.Generator,
+        rng: Rng,
         *,
         batch: int | None = None,
         initial_states: InitialStates | None = None,
         seating: Tensor | None = None,
-        openings: Tensor | None = None,
+        openings: Openings | None = None,
+        first_game: int = 0,
     ) -> None:
         if seating is None and len(set(players)) > 1:
             seating = torch.arange(game.spec.seats, device=rng.device).expand(games, -1)
         self.game, self.players, self.rng, self.games = game, players, rng, games
         self.initial_states = initial_states or sampled_by_game(game)
-        self.seating, self.openings = seating, openings
+        self.seating, self.openings, self.first_game = seating, openings, first_game
         self.wants = reduce(or_, (player.wants for player in players))
         self.batch = games if batch is None else min(batch, games)
-        self.state = self.initial_states(0, self.batch, rng)
         self.num_started = self.batch
         self.game_index = torch.arange(self.batch, device=rng.device)
+        self.state = self._start(0, self.batch)
         self.ply, self.last_ply = 0, game.spec.max_plies
+
+    def _start(self, first: int, count: int) -> State:
+        """The first positions of so many games from this one on."""
+        first += self.first_game
+        return self.initial_states(first, count, first_places(self.rng, first, count))
 
     def state_dict(self) -> dict[str, Any]:
         """The games in progress; playing does not change the tensors in it."""
@@ -113,20 +135,32 @@ class GamePool:
         0, those that started first come first.
         Raises ConfigError if a game exceeds spec.max_plies.
         """
-        return self._advance(plies, on_ply or (lambda record: None), 0.0)[1]
+        if on_ply is None:
+            return self._advance(plies, lambda record: None, 0.0, self._compiled())[1]
+        return self._advance(plies, on_ply, 0.0, None)[1]
 
     def collect(
         self, plies: int | None = None, progress: float = 0.0
     ) -> tuple[Trajectories, FinalStates]:
         """Like run, and record every move. progress: see Player.act."""
         records: list[PlyRecord] = []
-        game_index, final = self._advance(plies, records.append, progress)
+        game_index, final = self._advance(plies, records.append, progress, self._compiled())
         return build_trajectories(records, game_index, final.score), final
 
+    def _compiled(self) -> CompiledPlay | None:
+        return None if self.openings else CompiledPlay.find(self.game, self.players)
+
     def _advance(
-        self, plies: int | None, on_ply: Callable[[PlyRecord], None], progress: float
+        self,
+        plies: int | None,
+        on_ply: Callable[[PlyRecord], None],
+        progress: float,
+        compiled: CompiledPlay | None,
     ) -> tuple[Tensor, FinalStates]:
-        """Play a window; the indices of its games, int64 [G], ascending, and how they ended."""
+        """Play a window; the indices of its games, int64 [G], ascending, and how they ended.
+
+        compiled: plays several plies at once, of which on_ply gets one record.
+        """
         finished: list[tuple[Tensor, State]] = []
         num_moves = 0
         stop = math.inf if plies is None else self.ply + plies
@@ -139,8 +173,17 @@ class GamePool:
                 if not len(self.state):
                     break
                 num_live = self._num_live()
-            if self.ply >= self.last_ply and self.num_started == self.games:
+            is_last = self.num_started == self.games
+            if self.ply >= self.last_ply and is_last:
                 raise endless(self.game.spec, num_live)
+            if compiled is not None:
+                min_live = max_live_quarters * len(self.state) // 4 + 1
+                limit = min(stop, self.last_ply if is_last else math.inf) - self.ply
+                record = self._play_plies(compiled, min_live, limit)
+                assert record.sizes is not None
+                num_moves, self.ply = num_moves + len(record.game), self.ply + len(record.sizes)
+                on_ply(record)
+                continue
             num_moves += num_live
             player = None
             if self.seating is not None:
@@ -149,35 +192,46 @@ class GamePool:
             asked = (self.players, player)
             if self.openings is not None:
                 asked = self._with_openings(self.openings, player)
+            rng = self.rng.plies(self.game_index, self.state.turn, self.first_game)
             public, decision, self.state = play_ply(
-                self.game, *asked, self.state, self.rng, self.wants, progress
+                self.game, *asked, self.state, rng, self.wants, progress
             )
             before, after = public.without_views(), self.state.without_views()
             on_ply(PlyRecord(before, decision, self.game_index, player, after))
             self.ply += 1
         return self._end_window(finished, num_moves)
 
+    def _play_plies(self, compiled: CompiledPlay, min_live: int, limit: float) -> PlyRecord:
+        """Plies until fewer than min_live games are left, or as many as the limit."""
+        rng = self.rng[self.first_game + self.game_index]
+        plies = int(min(limit, self.game.spec.max_plies))
+        record, state = compiled.play(cast(BoardState, self.state), rng, min_live, plies)
+        self.state = state
+        return replace(record, game=self.game_index[record.game])
+
     def _with_openings(
-        self, openings: Tensor, player: Tensor | None
+        self, openings: Openings, player: Tensor | None
     ) -> tuple[Sequence[Player], Tensor | None]:
         """The players, with one for the games that are in their first turns, and whom to ask."""
         turn = self.state.turn
-        rows = true_rows((turn < openings.shape[1]) & ~self.state.done)
+        rows = true_rows((turn < openings.turns) & ~self.state.done)
         if not len(rows):
             return self.players, player
-        u = openings[self.game_index[rows], turn[rows].long()]
+        pair = (self.first_game + self.game_index[rows]) // self.game.spec.seats
+        u = openings.rng.plies(pair, turn[rows]).uniform(len(rows))
         player = torch.zeros_like(self.game_index) if player is None else player
         opening = RandomOpening(self.game, u)
         return [*self.players, opening], player.index_fill(0, rows, len(self.players))
 
     def play_window(
-        self, play: Callable[[State], tuple[State, int]], plies: int | None
+        self, play: Callable[[State, Rng], tuple[State, int]], plies: int | None
     ) -> FinalStates:
         """Like run, by a function that moves up to `plies` times in every row, to the end if None.
 
-        It maps the positions to the last ones, and to the number of all moves.
+        It maps the positions, and the random numbers of their games, to the last positions and to
+        the number of all moves.
         """
-        self.state, num_moves = play(self.state)
+        self.state, num_moves = play(self.state, self.rng[self.first_game + self.game_index])
         self.ply += plies or 0
         return self._end_window([], num_moves)[1]
 
@@ -209,7 +263,7 @@ class GamePool:
             rows, first = finished[:num_new], self.num_started
             self.num_started += num_new
             new_index = torch.arange(first, self.num_started, device=finished.device)
-            self.state = self.state.put(rows, self.initial_states(first, num_new, self.rng))
+            self.state = self.state.put(rows, self._start(first, num_new))
             self.game_index = self.game_index.index_copy(0, rows, new_index)
             self.last_ply = self.ply + self.game.spec.max_plies
         if num_new < len(finished):
@@ -217,6 +271,11 @@ class GamePool:
             rows = (~is_empty).nonzero()[:, 0]
             self.state, self.game_index = self.state[rows], self.game_index[rows]
         return dropped
+
+
+def first_places(rng: Rng, first: int, count: int) -> Rng:
+    """Of a stream, the random numbers of the first positions of games from this one on."""
+    return rng[first : first + count].fold_in(START)
 
 
 def sampled_by_game(game: Game[Any]) -> InitialStates:
@@ -235,13 +294,14 @@ def play_ply(
     players: Sequence[Player],
     player: Tensor | None,
     state: State,
-    rng: torch.Generator,
+    rng: Rng,
     wants: Wants = NOTHING,
     progress: float = 0.0,
 ) -> tuple[State, Decision, State]:
     """One ply of B games: the public positions before it, the decisions, and the positions after.
 
-    player: as in choose_actions. wants: as in Game.step. progress: see Player.act.
+    rng: of the ply of each game. player: as in choose_actions. wants: as in Game.step. progress:
+    see Player.act.
     """
     public = game.public(state)
     decision = choose_actions(players, player, public, rng, progress)
@@ -274,7 +334,7 @@ def choose_actions(
     players: Sequence[Player],
     player: Tensor | None,
     state: State,
-    rng: torch.Generator,
+    rng: Rng,
     progress: float = 0.0,
 ) -> Decision:
     """The decisions of the players for B positions.
@@ -289,7 +349,7 @@ def choose_actions(
         if len(rows) == len(player):
             return each.act(state, rng, progress)
         if len(rows):
-            parts.append((rows, each.act(state[rows], rng, progress)))
+            parts.append((rows, each.act(state[rows], rng[rows], progress)))
     order = torch.cat([rows for rows, _ in parts]).argsort()
     action = torch.cat([decision.action for _, decision in parts])
     optional = cat_optional([decision for _, decision in parts], [len(rows) for rows, _ in parts])

@@ -137,20 +137,24 @@ class FinalStates:
 @dataclass(frozen=True)
 class PlyRecord:
     """Moves made side by side: the positions before and after them, the players' decisions, and
-    game and player as in Trajectories; no player if there is only one."""
+    game and player as in Trajectories; no player if there is only one. sizes: how many of them each
+    of several plies has; None: they are of one ply."""
 
     before: State
     decision: Decision
     game: Tensor
     player: Tensor | None
     after: State
+    sizes: list[int] | None = None
 
 
 def build_trajectories(
     records: list[PlyRecord], game_index: Tensor, final_score: Tensor
 ) -> Trajectories:
     """Join the plies; game_index: int64 [G], ascending; final_score: float32 [G, P]."""
-    ply_sizes = [len(record.decision.action) for record in records]
+    sizes = [len(record.decision.action) for record in records]
+    every = [record.sizes or [size] for record, size in zip(records, sizes, strict=True)]
+    ply_sizes = [size for of_record in every for size in of_record]
     state = type(records[0].before).cat([record.before for record in records])
     action = torch.cat([record.decision.action for record in records])
     players = [record.player for record in records if record.player is not None]
@@ -179,7 +183,7 @@ def build_trajectories(
         ends_turn=ends_turn,
         ply_sizes=ply_sizes,
         num_games=len(final_score),
-        **cat_optional([record.decision for record in records], ply_sizes),
+        **cat_optional([record.decision for record in records], sizes),
     )
     live = (~state.done).nonzero()[:, 0]  # finished rows of the pool made no move
     if len(live) == len(action):

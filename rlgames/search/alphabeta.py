@@ -12,6 +12,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.kernels.value_search import search_positions
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import TOO_LARGE, Ntuple, pack_network
+from rlgames.rng import Rng
 
 
 class AlphaBetaSearch(Player):
@@ -43,8 +44,8 @@ class AlphaBetaSearch(Player):
         self.game, self.policy, self.plies = game, policy, plies
         self._network = pack_network(game, policy, 1)
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        return choose_in_live_rows(state, lambda live: self.search(live)[0])
+    def choose(self, state: State, rng: Rng) -> Tensor:
+        return choose_in_live_rows(state, rng, lambda live, _: self.search(live)[0])
 
     def search(self, state: Any) -> tuple[Tensor, Tensor]:
         """The best actions in live positions, int64 [B], and what they reach, float32 [B]."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player, choose_in_live_rows
+from rlgames.rng import Rng
 from rlgames.search.search import Search, SearchResult
 from rlgames.solvers.optimum import solver_of
 
@@ -59,14 +60,14 @@ class ExactEndgame(Player):
         self.player, self.solver = player, solver
         self.is_deterministic = player.is_deterministic
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        def choose(live: State) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
+        def choose(live: State, rng: Rng) -> Tensor:
             action = self.player.choose(live, rng).cpu()
             best, _ = self.solver.solve(live)
             is_best = best.gather(1, action[:, None])[:, 0]
             return torch.where(is_best, action, best.int().argmax(1))
 
-        return choose_in_live_rows(state, choose)
+        return choose_in_live_rows(state, rng, choose)
 
 
 class ExactEndgameSearch(Search):
@@ -77,7 +78,7 @@ class ExactEndgameSearch(Search):
         self.is_deterministic = inner.is_deterministic
         self.game, self.utility, self.explores = inner.game, inner.utility, inner.explores
 
-    def search(self, state: State, rng: torch.Generator) -> SearchResult:
+    def search(self, state: State, rng: Rng) -> SearchResult:
         result = self.inner.search(state, rng)
         best, value = (each.to(result.policy.device) for each in self.solver.solve(state))
         is_limited = (result.policy.where(best, 0.0) != result.policy).any(1, keepdim=True)

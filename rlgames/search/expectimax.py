@@ -15,6 +15,7 @@ from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import flat_table, pack_network, reason_not_packed
+from rlgames.rng import Rng
 from rlgames.sampling import greedy_action
 from rlgames.search.ntuple_expectimax import SearchSettings, search
 
@@ -53,12 +54,12 @@ class Expectimax(Player):
         self._network: tuple[int, Any] | None = None
         collapse_pages(policy.values)
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        def choose(live: Any) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
+        def choose(live: Any, _: Rng) -> Tensor:
             legal = self.game.legal_action_mask(live)
             return greedy_action(self.scores(self._downgraded(live), self.plies), legal)
 
-        return choose_in_live_rows(state, choose)
+        return choose_in_live_rows(state, rng, choose)
 
     def _downgraded(self, state: Any) -> BoardState:
         if self.tile_downgrading is None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from rlgames.config.options.search import MctsConfig
 from rlgames.kernels.gumbel import MIN_PROBABILITY, GumbelPlan
+from rlgames.rng import Rng
 from rlgames.search.tree import SearchTree
 
 
@@ -41,9 +42,7 @@ def halving(num_considered: int, simulations: int) -> tuple[list[int], set[int]]
     return visits[:simulations], ends
 
 
-def plan_roots(
-    tree: SearchTree, root_value: Tensor, settings: MctsConfig, rng: torch.Generator
-) -> list[int]:
+def plan_roots(tree: SearchTree, root_value: Tensor, settings: MctsConfig, rng: Rng) -> list[int]:
     """Let the simulations of a tree choose by rule=gumbel; the numbers of simulations after which
     a phase of some tree is over, in order.
 
@@ -54,8 +53,7 @@ def plan_roots(
     is_legal = prior >= 0
     scores = prior.clamp(min=MIN_PROBABILITY).log()
     if settings.gumbel_scale:
-        uniform = torch.rand(prior.shape, generator=rng, device=rng.device).clamp_(min=1e-30)
-        scores += settings.gumbel_scale * uniform.log_().neg_().log_().neg_().cpu()
+        scores += settings.gumbel_scale * rng.gumbel(*prior.shape).cpu()
     scores = scores.masked_fill(~is_legal, -torch.inf)
     num_considered = is_legal.sum(1).clamp(max=settings.max_num_considered_actions)
     numbers, sequence = num_considered.unique(return_inverse=True)

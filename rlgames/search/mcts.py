@@ -26,11 +26,10 @@ from rlgames.config.options.search import MctsConfig
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import Game, State
 from rlgames.kernels.evaluation_cache import EvaluationCache, make_cache
-from rlgames.kernels.mlp import NO_NETWORK, RELU, MlpWeights
+from rlgames.kernels.mlp import NO_NETWORK, PLANES, RELU, MlpWeights
 from rlgames.kernels.simulations import (
     BATCHES,
     LEAVES,
-    PLANES,
     Batch,
     Evaluator,
     Nodes,
@@ -41,8 +40,8 @@ from rlgames.kernels.simulations import (
 )
 from rlgames.players.player import Agent, HasProbabilities, Player, Random
 from rlgames.policies.embedding import Embedding
-from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy
+from rlgames.rng import Rng
 from rlgames.sampling import Stochastic, check_finite
 from rlgames.search.gumbel import batch_sizes, plan_roots
 from rlgames.search.search import Search, SearchResult
@@ -62,7 +61,8 @@ are 0; torch is faster with more."""
 
 MAX_CACHE_BYTES = 1 << 25
 
-MAX_SEED = (1 << 63) - 1
+ROOTS = -1
+"""The part of a tree's random numbers that the noise at its root is drawn from."""
 
 NO_BATCHES = np.empty(0, np.int64)
 
@@ -126,23 +126,26 @@ class Mcts(Search):
         )
 
     @torch.no_grad()
-    def search(self, state: State, rng: torch.Generator) -> SearchResult:
+    def search(self, state: State, rng: Rng) -> SearchResult:
         """The result at live positions [T]."""
-        nodes = self._max_nodes
+        nodes, rng = self._max_nodes, rng.rows(len(state))
         size = max(1, MAX_NODE_ACTIONS // (nodes * (self.game.spec.actions + NODE_OVERHEAD)))
         if len(state) <= size:
             return self._search(state, rng)
-        parts = [self._search(state[n : n + size], rng) for n in range(0, len(state), size)]
-        return SearchResult.cat(parts)
+        starts = range(0, len(state), size)
+        return SearchResult.cat(
+            [self._search(state[n : n + size], rng[n : n + size]) for n in starts]
+        )
 
-    def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
+    def _search(self, roots: State, rng: Rng) -> SearchResult:
         settings, trees = self.settings, len(roots)
         tree = self._trees.begin(roots, rng)
         if settings.dirichlet_fraction:
-            tree.add_noise(trees, settings.dirichlet_fraction, settings.dirichlet_total, rng)
+            total = settings.dirichlet_total
+            tree.add_noise(trees, settings.dirichlet_fraction, total, rng.fold_in(ROOTS))
         phase_ends = [settings.simulations]
         if settings.rule == "gumbel":
-            phase_ends = plan_roots(tree, self._trees.root_values(), settings, rng)
+            phase_ends = plan_roots(tree, self._trees.root_values(), settings, rng.fold_in(ROOTS))
         self._trees.simulate(batch_sizes(phase_ends, settings.num_parallel))
         result = tree.results(trees)
         if settings.rule == "gumbel":
@@ -205,9 +208,9 @@ class BoardTrees:
         self._tree: SearchTree | None = None
         self._run: Simulations | None = None
 
-    def begin(self, roots: State, rng: torch.Generator) -> SearchTree:
+    def begin(self, roots: State, rng: Rng) -> SearchTree:
         """Trees with expanded roots, at live positions [T], whose simulations end at the first new
-        node. rng: seeds the chance of each tree. The tree is overwritten by the next search."""
+        node. rng: of the chance of each tree. The tree is overwritten by the next search."""
         trees, settings = len(roots), self._settings
         run = self._reserve(trees)
         tree, nodes = self._tree, run.nodes
@@ -217,8 +220,7 @@ class BoardTrees:
         nodes.positions[:trees] = cast("BoardState", roots).words.numpy()
         nodes.turn[:trees] = roots.turn.numpy()
         if self.game.spec.num_chance_inputs or settings.leaf != "value":
-            seeds = torch.randint(MAX_SEED, (trees, 1), generator=rng, device=rng.device)
-            nodes.rng[:trees] = seeds.cpu().numpy().view(np.uint64)
+            nodes.rng[:trees, 0] = rng.rows(trees).keys
         evaluator = self.evaluator.prepare(self._max_nodes * trees)
         self._run = run = run._replace(selection=tree.selection, evaluator=evaluator)
         self._advance(run, NO_BATCHES, begin(run, self.game.rules))
@@ -382,10 +384,8 @@ class LeafEvaluator:
     def _pack(self) -> MlpWeights:
         """The network as a kernel takes it; one without layers if it cannot."""
         network = self.network
-        # A class derived from one of these may compute something else.
-        if type(network) is Mlp or (type(network) is Embedding and network.adds):
-            return network.packed() if network.has_value else NO_NETWORK
-        return NO_NETWORK
+        compiled = network.compiled(self.game) if network is not None else None
+        return compiled.network if compiled is not None and compiled.has_value else NO_NETWORK
 
     def _tensors(self) -> Iterator[Tensor]:
         tensors = (tensor for table in self._tables for tensor in table.values())

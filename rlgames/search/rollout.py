@@ -11,16 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.core.rng import cpu_generator
 from rlgames.games.capabilities import ExactKey, HiddenInformation, ListedWorlds, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, HasProbabilities, Player
+from rlgames.rng import Rng
 from rlgames.sampling import Argmax, mask_illegal
 from rlgames.search.search import Search, SearchResult, play_on
 from rlgames.search.utility import Utility
 
 MAX_ROOTS = 512
 """Roots that are searched at once."""
+
+WORLD, NOISE = -2, -3
+"""The parts of random numbers for what is hidden, and for which actions are considered."""
 
 MAX_PLAYOUTS = 1 << 17
 """Games that are played on at once."""
@@ -67,26 +70,30 @@ class Rollouts(Search):
         self.is_deterministic = self._is_exact and not gumbel_scale
 
     @torch.no_grad()
-    def search(self, state: State, rng: torch.Generator) -> SearchResult:
-        if not self._is_exact or self._keys is None:
+    def search(self, state: State, rng: Rng) -> SearchResult:
+        rng = rng.rows(len(state))
+        if not self.is_deterministic or self._keys is None:
             return self._search_all(state, rng)
         first, inverse = _distinct(self._keys.key(state))
-        result = self._search_all(state[first], rng)
+        result = self._search_all(state[first], rng[first])
         return SearchResult(*(column[inverse] for column in vars(result).values()))
 
-    def _search_all(self, state: State, rng: torch.Generator) -> SearchResult:
+    def _search_all(self, state: State, rng: Rng) -> SearchResult:
         starts = range(0, len(state), MAX_ROOTS)
-        return SearchResult.cat([self._search(state[n : n + MAX_ROOTS], rng) for n in starts])
+        parts = [slice(n, min(n + MAX_ROOTS, len(state))) for n in starts]
+        return SearchResult.cat([self._search(state[part], rng[part]) for part in parts])
 
-    def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
+    def _search(self, roots: State, rng: Rng) -> SearchResult:
         candidate, is_legal = self._candidates(roots, rng)
-        root, worlds = self._worlds(roots, rng)
+        root, worlds, of_world = self._worlds(roots, rng)
         world, column = is_legal[root].nonzero(as_tuple=True)
         total = torch.zeros(candidate.shape, dtype=torch.float64, device=root.device)
         for part in torch.arange(len(world), device=root.device).split(MAX_PLAYOUTS):
             row = root[world[part]]
             start, action = worlds[world[part]], candidate[row, column[part]]
-            end = play_on(self.game, self.player, self.game.step(start, action, rng), math.inf, rng)
+            now = of_world[world[part]]  # the same after all actions
+            after = self.game.step(start, action, now)
+            end = play_on(self.game, self.player, after, math.inf, now)
             value = self.utility.realized(start, end) * (1 - 2 * start.current_seat)
             total.index_put_((row, column[part]), value.double(), accumulate=True)
         num_worlds = root.bincount(minlength=len(roots))[:, None]
@@ -118,7 +125,7 @@ class Rollouts(Search):
         action = candidate.gather(1, choice)[:, 0]
         return SearchResult(visits, q, policy, action, value[:, 0].float())
 
-    def _candidates(self, roots: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    def _candidates(self, roots: State, rng: Rng) -> tuple[Tensor, Tensor]:
         """Int64 [T, K], the likeliest first, and whether they are legal."""
         legal = self.game.legal_action_mask(roots)
         count = legal.shape[1]
@@ -132,21 +139,23 @@ class Rollouts(Search):
         else:
             scores = self._ranks.probabilities(roots).float().log()
         if self.gumbel_scale:
-            noise = torch.empty(scores.shape, device=rng.device).exponential_(generator=rng)
-            scores = scores - self.gumbel_scale * noise.log().to(scores.device)
+            noise = rng.fold_in(NOISE).gumbel(*scores.shape).to(scores.device)
+            scores = scores + self.gumbel_scale * noise
         order = mask_illegal(scores, legal).argsort(dim=1, descending=True, stable=True)[:, :count]
         return order, legal.gather(1, order)
 
-    def _worlds(self, roots: State, rng: torch.Generator) -> tuple[Tensor, State]:
-        """Full positions [W] and the root of each, int64 [W]."""
+    def _worlds(self, roots: State, rng: Rng) -> tuple[Tensor, State, Rng]:
+        """The root of each world, int64 [W], its full position, and its random numbers."""
         if self._is_exact and self._listed is not None:
-            return self._listed.worlds(roots)
+            root, worlds = self._listed.worlds(roots)
+            return root, worlds, rng[root]
         count = 1 if self._is_exact else self.simulations
         root = torch.arange(len(roots), device=roots.done.device).repeat_interleave(count)
-        worlds = roots[root]
+        worlds, number = roots[root], torch.arange(len(root), device=root.device) % count
+        rng = rng[root].fold_in(number)
         if self._hidden is not None:
-            worlds = self._hidden.resample(worlds, cpu_generator(rng))
-        return root, worlds
+            worlds = self._hidden.resample(worlds, rng.fold_in(WORLD))
+        return root, worlds, rng
 
 
 class _OncePerPosition(Player):
@@ -156,9 +165,9 @@ class _OncePerPosition(Player):
         self._keys, self.player = keys, player
         self.is_deterministic = player.is_deterministic
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         first, inverse = _distinct(self._keys.key(state))
-        return self.player.choose(state[first], rng)[inverse]
+        return self.player.choose(state[first], rng[first])[inverse]
 
 
 def _distinct(key: Tensor) -> tuple[Tensor, Tensor]:

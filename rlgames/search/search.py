@@ -13,6 +13,7 @@ from rlgames.core.devices import to_float64
 from rlgames.core.rows import Rows
 from rlgames.games.game import Game, State, endless
 from rlgames.players.player import Player, choose_in_live_rows
+from rlgames.rng import Rng
 from rlgames.sampling import sample_logits
 from rlgames.search.utility import Utility
 
@@ -45,12 +46,12 @@ class Search(Player):
     explores = False
 
     @abstractmethod
-    def search(self, state: State, rng: torch.Generator) -> SearchResult:
+    def search(self, state: State, rng: Rng) -> SearchResult:
         """The result at live public positions [T]."""
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         """The action that the search takes, see SearchResult."""
-        return choose_in_live_rows(state, lambda live: self.search(live, rng).action)
+        return choose_in_live_rows(state, rng, lambda live, rng: self.search(live, rng).action)
 
 
 class SearchPolicy(Player):
@@ -59,19 +60,19 @@ class SearchPolicy(Player):
     def __init__(self, search: Search) -> None:
         self.search = search
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        return sample_logits(self.probabilities(state, rng).log(), rng)
+    def choose(self, state: State, rng: Rng) -> Tensor:
+        rng = rng.rows(len(state))
+        return sample_logits(self.probabilities(state, rng).log(), rng.fold_in(1))
 
-    def probabilities(self, state: State, rng: torch.Generator | None = None) -> Tensor:
-        rng = torch.Generator(state.done.device).manual_seed(0) if rng is None else rng
+    def probabilities(self, state: State, rng: Rng | None = None) -> Tensor:
+        rng = Rng(device=state.done.device) if rng is None else rng
         return to_float64(self.search.search(state, rng).policy)
 
 
-def play_on(
-    game: Game[Any], player: Player, state: State, max_plies: float, rng: torch.Generator
-) -> State:
-    """Positions [S] after at most max_plies further plies, all seats played by the player. Raises
-    ConfigError if a game exceeds spec.max_plies."""
+def play_on(game: Game[Any], player: Player, state: State, max_plies: float, rng: Rng) -> State:
+    """Positions [S] after at most max_plies further plies, all seats played by the player; rng: of
+    the rows. Raises ConfigError if a game exceeds spec.max_plies."""
+    rng = rng.rows(len(state))
     row = torch.arange(len(state), device=state.done.device)
     finished: list[tuple[Tensor, State]] = []
     ply = 0
@@ -82,11 +83,12 @@ def play_on(
             finished.append((row[ended], state[ended]))
             if not len(live) or ply >= max_plies:
                 break
-            row, state = row[live], state[live]
+            row, state, rng = row[live], state[live], rng[live]
         if ply >= game.spec.max_plies:
             raise endless(game.spec, len(live))
-        action = player.choose(game.public(state), rng)
-        state = game.step(state, action, rng)
+        now = rng.fold_in(ply)
+        action = player.choose(game.public(state), now)
+        state = game.step(state, action, now)
         ply += 1
     return in_row_order(finished)
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from rlgames.games.game import State
 from rlgames.games.state import Wants
 from rlgames.players.player import Agent, Decision, Player
+from rlgames.rng import Rng
 from rlgames.search.search import Search
 
 
@@ -32,27 +33,29 @@ class SearchSelfPlay(Player):
 
     wants = Wants(legal=True)
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         return self.act(state, rng).action
 
-    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+    def act(self, state: State, rng: Rng, progress: float = 0.0) -> Decision:
         """The target is the search's policy; 0 in finished rows."""
+        rng = rng.rows(len(state))
         legal = self.search.game.legal_action_mask(state)
         target = torch.zeros_like(legal, dtype=torch.float32)
         value = torch.full_like(target[:, 0], torch.nan)
         action = torch.zeros_like(state.current_seat)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
-            result = self.search.search(state[live], rng)
+            result = self.search.search(state[live], rng[live])
             target[live], action[live], value[live] = result.policy, result.action, result.value
         if not self.search.explores:
             scores = target.clamp(min=1e-30).log()
-            action = self.agent.sampling.choose(scores, legal, rng, progress)
+            action = self.agent.sampling.choose(scores, legal, rng.fold_in(1), progress)
         if not self.opening_epsilon:
             return Decision(action, target)
-        u = torch.rand(2, len(state), generator=rng, device=rng.device)
-        is_random = (state.turn < self.opening_turns) & (u[0] < self.opening_epsilon) & ~state.done
-        action = torch.where(is_random, self.search.game.sample_legal_action(state, u[1]), action)
+        u = rng.fold_in(2).uniform(len(state))
+        is_random = (state.turn < self.opening_turns) & (u < self.opening_epsilon) & ~state.done
+        u = rng.fold_in(3).uniform(len(state))
+        action = torch.where(is_random, self.search.game.sample_legal_action(state, u), action)
         if self.search.utility.value != "outcome":
             return Decision(action, target)
         return Decision(action, target, value=value.masked_fill(~is_random, torch.nan))

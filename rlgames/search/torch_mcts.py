@@ -14,13 +14,17 @@ import torch
 from torch import Tensor
 
 from rlgames.config.options.search import MctsConfig
-from rlgames.core.rng import cpu_generator
 from rlgames.games.capabilities import Chance, HiddenInformation, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, Random
+from rlgames.rng import Rng
 from rlgames.search.search import in_row_order, play_on
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
+
+WORLD, LEAF = -1, -2
+"""The parts of a simulation's random numbers for what is hidden, and for play from its leaf; the
+others are of its plies."""
 
 
 class SampledTrees:
@@ -56,11 +60,11 @@ class SampledTrees:
         self._hidden = find(game, HiddenInformation)
         self._outcomes = self._hidden or find(game, Chance)
 
-    def begin(self, roots: State, rng: torch.Generator) -> SearchTree:
+    def begin(self, roots: State, rng: Rng) -> SearchTree:
         """Trees with expanded roots, at live positions [T]."""
         trees, actions, bounds = len(roots), self.game.spec.actions, self.utility.bounds
         self.tree = SearchTree(trees, self._max_nodes, actions, self.settings, bounds)
-        self._roots, self._rng = roots, rng
+        self._roots, self._rng, self._num_batches = roots, rng.rows(trees), 0
         self._root_value = self._expand(torch.arange(trees), roots)
         return self.tree
 
@@ -69,8 +73,8 @@ class SampledTrees:
         rollout."""
         start, value = self._roots, self._root_value
         if self.settings.leaf != "value":
-            start = self._with_hidden_truth(start)
-        return self._evaluate(start, start, value, torch.zeros_like(value))
+            start = self._with_hidden_truth(start, self._rng)
+        return self._evaluate(start, start, value, torch.zeros_like(value), self._rng)
 
     def simulate(self, sizes: Iterable[int]) -> None:
         """Run batches of `sizes` simulations side by side in each tree."""
@@ -83,21 +87,25 @@ class SampledTrees:
         A simulation ends at the node that it adds. Of several at the same new node only the first
         ends there and the others continue, as they would one after the other.
         """
-        game, tree, rng, device = self.game, self.tree, self._rng, self._roots.done.device
+        game, tree, device = self.game, self.tree, self._roots.done.device
         simulation = torch.arange(len(self._roots) * num_parallel)
         node = simulation // num_parallel
         start = self._roots[node.to(device)]
-        state = self._with_hidden_truth(start)
+        self._num_batches += 1
+        of_batch = self._rng.fold_in(self._num_batches)
+        every = rng = of_batch[node].fold_in(simulation % num_parallel)
+        state, ply = self._with_hidden_truth(start, every), 0
         leaf_value = torch.zeros(len(simulation), device=device)
         gains, end = torch.zeros_like(leaf_value), torch.empty_like(node)
         finished = []
         while True:
+            now, ply = rng.fold_in(ply), ply + 1
             action = tree.choose(node).to(device)
             if self._samples_opponent:
                 own_seat = start.current_seat[simulation.to(device)]
                 other = (state.current_seat != own_seat).nonzero()[:, 0]
-                action[other] = self.player.choose(game.public(state[other]), rng)
-            before, state = state, game.step(state, action, rng)
+                action[other] = self.player.choose(game.public(state[other]), now[other])
+            before, state = state, game.step(state, action, now)
             if self._sums_gains:
                 row = simulation.to(device)
                 gains[row] += self.utility.discounted_gain(start.turn[row], before, state)
@@ -116,14 +124,15 @@ class SampledTrees:
             if ended.all():
                 break
             simulation, node, state = simulation[~ended], node[~ended], state[~ended.to(device)]
-        value = self._evaluate(start, in_row_order(finished), leaf_value, gains)
+            rng = rng[~ended]
+        value = self._evaluate(start, in_row_order(finished), leaf_value, gains, every)
         tree.back_up(end, value)
         return value
 
-    def _with_hidden_truth(self, state: State) -> State:
+    def _with_hidden_truth(self, state: State, rng: Rng) -> State:
         """Positions with hidden parts drawn from all that agree with the observations."""
         hidden = self._hidden
-        return state if hidden is None else hidden.resample(state, cpu_generator(self._rng))
+        return state if hidden is None else hidden.resample(state, rng.fold_in(WORLD))
 
     def _expand(self, node: Tensor, state: State) -> Tensor:
         """Store the priors of nodes; the value head's estimate for the seat to move, or 0."""
@@ -141,9 +150,11 @@ class SampledTrees:
             return torch.zeros(len(node), device=state.done.device)
         return value * self.utility.value_scale
 
-    def _evaluate(self, start: State, leaf: State, leaf_value: Tensor, gains: Tensor) -> Tensor:
-        """Float32 [S], for seat 0: the values of lines from start to leaf."""
+    def _evaluate(
+        self, start: State, leaf: State, leaf_value: Tensor, gains: Tensor, rng: Rng
+    ) -> Tensor:
+        """Float32 [S], for seat 0: the values of lines from start to leaf; rng: of the lines."""
         if self.settings.leaf == "value":
             return self.utility.bootstrapped(start, leaf, leaf_value, gains).cpu()
-        end = play_on(self.game, self._rollout_player, leaf, self._max_rollout, self._rng)
+        end = play_on(self.game, self._rollout_player, leaf, self._max_rollout, rng.fold_in(LEAF))
         return self.utility.realized(start, end).cpu()

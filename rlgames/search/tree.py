@@ -12,6 +12,7 @@ from torch import Tensor
 from rlgames.config.options.search import MctsConfig
 from rlgames.kernels import gumbel
 from rlgames.kernels import tree_search as kernel
+from rlgames.rng import Rng
 from rlgames.search.search import SearchResult
 
 
@@ -67,7 +68,7 @@ class SearchTree:
             kernel.RULES[settings.rule], settings.c_puct, gumbel.NO_PLAN, low > high
         )
 
-    def add_noise(self, trees: int, fraction: float, total: float, rng: torch.Generator) -> None:
+    def add_noise(self, trees: int, fraction: float, total: float, rng: Rng) -> None:
         """Mix the priors of the first T roots with noise, for exploration in training.
 
         fraction: the share of the noise. total: the sum of the parameters of its symmetric
@@ -76,8 +77,8 @@ class SearchTree:
         prior = self.prior[:trees]
         parameter = torch.empty_like(prior)
         kernel.noise_parameters(prior.numpy(), total, parameter.numpy())
-        gamma = torch._standard_gamma(parameter.to(rng.device), generator=rng)
-        kernel.mix_noise(prior.numpy(), fraction, gamma.cpu().numpy())
+        gamma = rng.gamma(parameter).cpu()
+        kernel.mix_noise(prior.numpy(), fraction, gamma.numpy())
 
     def choose(self, node: Tensor) -> Tensor:
         """Let each simulation choose an action at its node, both int64 [S], in the order of rows.

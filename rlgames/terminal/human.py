@@ -14,6 +14,7 @@ from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import Game, State
 from rlgames.games.notation import move_name, parse_action
 from rlgames.players.player import Around, Decision, HasProbabilities, Player
+from rlgames.rng import Rng
 from rlgames.rollouts.interactive import TakeBack
 from rlgames.terminal.boards import BoardView, format_parts
 
@@ -55,7 +56,7 @@ class Human(Player):
         self._queue: list[str] = []
         self._knows_rules = False
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         action = torch.zeros(len(state), dtype=torch.int64)
         is_same_game = len(state) == 1 and int(state.turn[0]) >= self._turn
         if not is_same_game:
@@ -170,7 +171,7 @@ class AnnouncingPlayer(Around):
         super().__init__(player)
         self.game = game
 
-    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+    def act(self, state: State, rng: Rng, progress: float = 0.0) -> Decision:
         decision = self.player.act(state, rng, progress)
         if not bool(state.done[0]):
             move = move_name(self.game, state, 0, int(decision.action[0]))

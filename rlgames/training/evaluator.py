@@ -10,11 +10,11 @@ import torch
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import GOAL_METRICS, Rank, direction, has_metric
-from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
+from rlgames.rng import Rng
 from rlgames.sampling import Sampling
 from rlgames.solvers.graph import Graph, exploitability, find_graph
 
@@ -128,7 +128,7 @@ class Evaluator:
         """Play games drawn from the named stream, on the layouts of training and on those held
         out."""
         split, opponent = self.split, self.opponent
-        rng = make_generator(self.seed, stream, self.game.device)
+        rng = Rng(self.seed, stream, self.game.device)
         layouts = None if split is None else split.trained_on
         settings = EvaluationSettings(sampled_games=num_games, layouts=layouts)
         if opponent is not None:
@@ -151,7 +151,7 @@ class Evaluator:
         from rlgames.evaluation.analysis import played_moves, with_values
 
         assert self._solver is not None
-        rng = make_generator(self.seed, "regret", self.game.device)
+        rng = Rng(self.seed, "regret", self.game.device)
         settings = EvaluationSettings(sampled_games=REGRET_GAMES)
         with torch.inference_mode():
             moves, _ = played_moves(self.game, greedy, self.opponent, settings, rng)

@@ -11,10 +11,10 @@ from rlgames.config.registry import REGISTRY
 from rlgames.config.typed import to_plain
 from rlgames.core.callbacks import ADDED, Callback, CallbackList
 from rlgames.core.errors import NonFiniteError
-from rlgames.core.rng import SELECTION_STREAM, TORCH_STREAM, torch_seeded
 from rlgames.core.signals import Interrupts
 from rlgames.evaluation.references import EARLY_SOLVE_SECONDS
 from rlgames.learners.learner import unlearned_entries
+from rlgames.rng import SELECTION_STREAM, Rng, torch_seeded
 from rlgames.runs.checkpoint import Checkpoint, Tree, disk_costs
 from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog
@@ -220,5 +220,5 @@ class TrainingLoop:
             stack.enter_context(self.progress.line.timed(name))
             if name == "evaluating":
                 cfg = self.training.cfg
-                stack.enter_context(torch_seeded(cfg.seed, TORCH_STREAM, cfg.device))
+                stack.enter_context(torch_seeded(Rng(cfg.seed, "evaluation", cfg.device)))
             yield

@@ -22,11 +22,11 @@ from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.memory import check_memory, check_weight_memory
-from rlgames.core.rng import make_generator
 from rlgames.evaluation.references import References
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext, Plan
 from rlgames.players.player import Agent, Player
+from rlgames.rng import Rng
 from rlgames.rollouts.trajectories import (
     FinalStates,
     Trajectories,
@@ -98,15 +98,15 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     check_fits(Plan(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
-    policy = new_policy(cfg, game, make_generator(cfg.seed, "init")).eval()
+    policy = new_policy(cfg, game, Rng(cfg.seed, "init").generator()).eval()
     if checkpoint is not None:
         restore_weights(policy, checkpoint.policy)
     elif cfg.init_from:
         init_policy_from(Path(cfg.init_from), cfg, policy)
     sampling = make("sampling", cfg.sampling)
     _check_table_memory(cfg, list(policy.buffers()))
-    rng = make_generator(cfg.seed, "learn", device)
-    context = LearnerContext(game, policy, sampling, reward, rng)
+    generator = Rng(cfg.seed, "learn", device).generator()
+    context = LearnerContext(game, policy, sampling, reward, generator)
     learner = build_learner(cfg.learner, context, cfg.lr)
     greedy = Agent(game, learner.evaluated_policy, evaluator.greedy_rule)
     agent = Agent(game, policy, sampling, records_log_prob=learner.needs_log_prob)
@@ -132,7 +132,7 @@ def build_source(cfg: TrainConfig, learner: Learner, agent: Agent, games: WholeG
     recorded = None
     if cfg.demonstrations:
         path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
-        recorded = Demonstrations.read(path, games.game, rules, cfg.demonstrator, learner.rng)
+        recorded = Demonstrations.read(path, games.game, rules, cfg.demonstrator, learner.generator)
     source: GameSource = make("engine", cfg.engine, cfg, learner, agent, games, recorded)
     return source
 
@@ -141,7 +141,7 @@ def build_actor(cfg: TrainConfig) -> tuple[Agent, WholeGames]:
     """Who plays the games of a training in another process than the learner's, with weights that
     are still to be loaded."""
     game = make("game", cfg.game).to(build_device(cfg.device, cfg.threads))
-    policy = new_policy(cfg, game, make_generator(cfg.seed, "init")).eval()
+    policy = new_policy(cfg, game, Rng(cfg.seed, "init").generator()).eval()
     agent = Agent(game, policy, make("sampling", cfg.sampling))
     split = build_split(cfg, game)
     return agent, WholeGames(game, playing(cfg, game, agent), split)

@@ -10,7 +10,6 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from rlgames.core.rng import make_generator
 from rlgames.drawing.figures import Line, histogram_lines, line_chart
 from rlgames.drawing.images import draw_scene, encode_gif, encode_png
 from rlgames.drawing.pictures import WIDTH, ActionOverlay, position_scene
@@ -18,6 +17,7 @@ from rlgames.evaluation.analysis import distinct
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Random
 from rlgames.policies.policy import Policy, ValueFunction
+from rlgames.rng import Rng
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.rollouts.trajectories import Trajectories
 from rlgames.runs.log import RunLog
@@ -44,7 +44,7 @@ def write_afterstate_values(
     training: Training, policy: ValueFunction, log: RunLog, games: int
 ) -> None:
     """The values of boards after winning and other moves."""
-    rng = make_generator(training.cfg.seed, "draw", training.game.device)
+    rng = Rng(training.cfg.seed, "draw", training.game.device)
     by_kind = afterstate_values(training.game, policy, rng)
     groups = {kind: values.cpu().double().numpy() for kind, values in by_kind.items()}
     title = f"values of boards, after {games:,} games"
@@ -54,7 +54,7 @@ def write_afterstate_values(
 def show_games(training: Training, log: RunLog, games: int) -> None:
     """A greedy game, and how certain the policy is of its moves."""
     game, greedy, opponent = training.game, training.greedy, training.evaluator.opponent
-    policy, rng = greedy.policy, make_generator(training.cfg.seed, "show", game.device)
+    policy, rng = greedy.policy, Rng(training.cfg.seed, "show", game.device)
     if policy.scores_are_logits:
         certainty = certainty_by_move(game, policy, rng).cpu().double().numpy()
         title = f"one game, after {games:,} games of training"
@@ -74,9 +74,7 @@ def show_games(training: Training, log: RunLog, games: int) -> None:
     log.picture(games, "game/animation", film)
 
 
-def afterstate_values(
-    game: Game[Any], policy: ValueFunction, rng: torch.Generator
-) -> dict[str, Tensor]:
+def afterstate_values(game: Game[Any], policy: ValueFunction, rng: Rng) -> dict[str, Tensor]:
     """The policy's values of the different afterstates in random games, for the seat that moved:
     float32 [N] by kind, "won" where the move wins the game, and "other"; empty kinds are left out.
     """
@@ -90,7 +88,7 @@ def afterstate_values(
     return {kind: values for kind, values in by_kind.items() if len(values)}
 
 
-def certainty_by_move(game: Game[Any], policy: Policy, rng: torch.Generator) -> Tensor:
+def certainty_by_move(game: Game[Any], policy: Policy, rng: Rng) -> Tensor:
     """Float32 [T]: the distance to certainty at each move of one game sampled from the policy."""
     agent = Agent(game, policy, Stochastic(1.0))
     trajectories, _ = collect_games(game, [agent], 1, rng)

@@ -1,8 +1,10 @@
 """Games played on Ray: actors play with the weights that the learner publishes, and send it games.
 
 Ray starts and restarts the actors, moves weights and games, and repeats the tasks of an actor that
-died. Only engine=ray imports this file. A run that resumes is not bit-equal to one that never
-stopped: which games arrive first depends on the machines, and those under way are not saved.
+died. Only engine=ray imports this file. Each batch is played while the learner learns from the one
+before it, by the weights from before that: so results depend neither on the number of actors nor on
+which of them is faster. A run that resumes is not bit-equal to one that never stopped, because its
+first batch is played by the weights that it has then.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ from torch import Tensor
 from rlgames.config.plugins import import_plugins, plugins_override
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator, torch_seeded
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import sanitized
+from rlgames.rng import Rng, torch_seeded
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.parts import build_actor
 from rlgames.training.sources import Batch, GameSource
@@ -56,9 +58,6 @@ for _name, _value in SETTINGS.items():
 
 import ray  # noqa: E402
 
-TASKS_PER_ACTOR = 2
-"""An actor plays one while the learner updates; the next one waits where it plays."""
-
 MAX_RESTARTS = 100
 """Of one actor, after which the run fails: something kills it again and again."""
 
@@ -78,27 +77,13 @@ class Weights:
 
 @dataclass(frozen=True)
 class Games:
-    """Games that an actor has played. version: of its weights. seconds: the time that it took.
-    process: the host and the PID of the actor."""
+    """Games that an actor has played. seconds: the time that it took. process: the host and the PID
+    of the actor."""
 
     trajectories: Trajectories
     final_states: FinalStates
-    version: int
     seconds: float
     process: str
-
-    def __len__(self) -> int:
-        return self.trajectories.num_games
-
-    def split(self, num_games: int) -> list[Games]:
-        """The first games, and the others."""
-        parts = []
-        for chosen in torch.arange(len(self)).split([num_games, len(self) - num_games]):
-            trajectories = self.trajectories.select_games(chosen)
-            final_states = FinalStates(self.final_states.state[chosen], len(trajectories))
-            seconds = self.seconds * len(chosen) / len(self)
-            parts.append(Games(trajectories, final_states, self.version, seconds, self.process))
-        return parts
 
 
 class SelfPlayActor:
@@ -123,17 +108,17 @@ class SelfPlayActor:
     def join(self) -> None:
         """Return once the actor can play."""
 
-    def play(self, weights: Weights, num_games: int, games_played: int, stream: str) -> Games:
-        """Play games, with the seats as after games_played others, and its own random stream."""
+    def play(self, weights: Weights, num_games: int, games_played: int) -> Games:
+        """Play the games of the run that follow games_played others."""
         begin = time.perf_counter()
         if weights.version != self.version:
             tensors = {name: torch.tensor(array) for name, array in weights.arrays.items()}
             self.agent.policy.load_state_dict(tensors)
             self.version = weights.version
-        rng = make_generator(self.seed, stream)
-        with torch_seeded(self.seed, stream):
+        rng = Rng(self.seed, "play")
+        with torch_seeded(Rng(self.seed, "actor").fold_in(games_played)):
             batch = self.games.play(num_games, games_played, weights.progress, rng)
-        return Games(*batch, weights.version, time.perf_counter() - begin, self.process)
+        return Games(*batch, time.perf_counter() - begin, self.process)
 
 
 def send_compactly() -> None:
@@ -154,10 +139,9 @@ def wait_for(awaited: str, is_there: Callable[[], object], seconds: float) -> No
 class RaySource(GameSource):
     """Has actors play.
 
-    An actor has two tasks at a time, each to play some games with the weights that were the latest
-    when the task was submitted. Each task has its own random stream. Games beyond a batch wait for
-    the next one. What is under way is part of no mark: a run that resumes has other games played
-    instead.
+    A task is to play some games of a batch. Free actors take the tasks in turn, those of the next
+    batch while the learner learns. What is under way is part of no mark: a run that resumes has it
+    played again.
     """
 
     is_exact = False
@@ -169,12 +153,14 @@ class RaySource(GameSource):
         self.num_actors, self.address = actors, address
         self.games_per_task = games_per_task or -(-self.cfg.batch // actors)
         self._actors: list[Any] = []
-        self._tasks: dict[Any, int] = {}  # by what Ray will return: the number of the actor
-        self._free: list[int] = []  # actors, once for each task that they could take
-        self._backlog: list[Games] = []
+        # By what Ray will return: the number of the actor, and the task's first game.
+        self._tasks: dict[Any, tuple[int, int]] = {}
+        self._free: list[int] = []  # actors
+        # Tasks that no actor has taken: their weights, number of games and first game.
+        self._waiting: list[tuple[Any, int, int]] = []
+        self._played: dict[int, Games] = {}  # by the first game
         self._processes: dict[int, str] = {}
-        self._version = self._num_submitted = self._num_restarts = 0
-        self._weights: Any = None
+        self._version = self._num_restarts = self._next_game = 0
         self._is_ray_ours = False
         self._metrics: dict[str, float] = {}
 
@@ -183,7 +169,7 @@ class RaySource(GameSource):
 
         Raises ConnectionError where that takes longer than join_seconds.
         """
-        self._interrupts, self._games_before = interrupts, games_played
+        self._interrupts, self._next_game = interrupts, games_played
         self._connect()
         with interrupts.shielded():
             send_compactly()
@@ -200,16 +186,15 @@ class RaySource(GameSource):
             for number in range(self.num_actors):
                 actor = make_actor.remote(config, directory, folders)
                 self._actors.append(actor)
-                self._tasks[actor.join.remote()] = number
+                self._tasks[actor.join.remote()] = number, -1
         first = f"the first actor, which takes {self.cfg.threads} CPUs,"
         wait_for(first, lambda: self._receive(0.0), self.cfg.join_seconds)
 
     def close(self) -> None:
         """End the actors, and Ray if it was started here."""
         actors, self._actors = self._actors, []
-        for held in (self._tasks, self._free, self._backlog):
+        for held in (self._tasks, self._free, self._waiting, self._played):
             held.clear()
-        self._weights = None
         for actor in actors:
             ray.kill(actor)
         if self._is_ray_ours:
@@ -217,16 +202,21 @@ class RaySource(GameSource):
             ray.shutdown()
 
     def play_whole(self, num_games: int, games_played: int, progress: float) -> Batch:
-        """The games of the actors that arrive first."""
+        """The next batch, once the actors have played it; the one after it begins."""
         begin, num_restarts = time.perf_counter(), self._num_restarts
-        self._publish(progress)
-        while sum(len(games) for games in self._backlog) < num_games:
+        if self._next_game == games_played:  # nothing is under way
+            self._plan(num_games, progress)
+        stop = games_played + num_games
+        left = self.cfg.games - stop
+        if left > 0:
+            self._plan(min(num_games, left), progress)
+        firsts = range(games_played, stop, self.games_per_task)
+        while not self._played.keys() >= {*firsts}:
             self._submit()
             self._receive(POLL_SECONDS)
-        batch = self._take(num_games)
-        age = sum(len(games) * (self._version - games.version) for games in batch)
+        self._submit()
+        batch = [self._played.pop(first) for first in firsts]
         self._metrics = {
-            "game_age": age / num_games,
             "game_seconds": sum(games.seconds for games in batch) / num_games,
             "wait_seconds": time.perf_counter() - begin,
             "actor_restarts": float(self._num_restarts - num_restarts),
@@ -275,26 +265,25 @@ class RaySource(GameSource):
                     signal.signal(signal.SIGTERM, handler)  # Ray installs its own
         return bool(ray.is_initialized())
 
-    def _publish(self, progress: float) -> None:
-        """Publish the current weights; tasks take the latest ones that are published."""
+    def _plan(self, num_games: int, progress: float) -> None:
+        """Have the next games played by the current weights."""
         self._version += 1
         state = self.agent.policy.state_dict()
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
         with self._interrupts.shielded():
-            self._weights = ray.put(Weights(self._version, progress, arrays))
+            weights = ray.put(Weights(self._version, progress, arrays))
+        stop = self._next_game + num_games
+        for first in range(self._next_game, stop, self.games_per_task):
+            self._waiting.append((weights, min(self.games_per_task, stop - first), first))
+        self._next_game = stop
 
     def _submit(self) -> None:
-        """Give every actor the tasks that it can take."""
+        """Give every free actor a task."""
         with self._interrupts.shielded():
-            for number in self._free:
-                stream = f"self-play {self._num_submitted} after {self._games_before}"
-                first_game = self._num_submitted * self.games_per_task
-                task = self._actors[number].play.remote(
-                    self._weights, self.games_per_task, first_game, stream
-                )
-                self._tasks[task] = number
-                self._num_submitted += 1
-            self._free.clear()
+            while self._free and self._waiting:
+                number, (weights, num_games, first) = self._free.pop(0), self._waiting.pop(0)
+                task = self._actors[number].play.remote(weights, num_games, first)
+                self._tasks[task] = number, first
 
     def _receive(self, seconds: float) -> bool:
         """Receive what has arrived, after waiting this long at most for the first; whether there
@@ -305,29 +294,16 @@ class RaySource(GameSource):
             if ready:
                 ready, _ = ray.wait(tasks, num_returns=len(tasks), timeout=0)
             for task in ready:
-                number = self._tasks.pop(task)
+                number, first = self._tasks.pop(task)
                 result = _get(task)
-                if result is None:  # it has joined
-                    self._free += [number] * TASKS_PER_ACTOR
-                    continue
                 self._free.append(number)
-                self._backlog.append(result)
+                if result is None:  # it has joined
+                    continue
+                self._played[first] = result
                 before = self._processes.get(number, result.process)
                 self._num_restarts += before != result.process
                 self._processes[number] = result.process
         return bool(ready)
-
-    def _take(self, num_games: int) -> list[Games]:
-        """Take this many games off the backlog, the oldest first."""
-        batch = []
-        while num_games:
-            games = self._backlog.pop(0)
-            if len(games) > num_games:
-                games, rest = games.split(num_games)
-                self._backlog.insert(0, rest)
-            batch.append(games)
-            num_games -= len(games)
-        return batch
 
 
 def check_address(address: str | None) -> None:

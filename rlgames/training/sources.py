@@ -13,12 +13,12 @@ from torch import Tensor
 
 from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.core.rng import make_generator, restore_generator, torch_generators
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import checked_int, sanitized
 from rlgames.games.game import Game, State
 from rlgames.learners.learner import Learner
 from rlgames.players.player import Agent, Player
+from rlgames.rng import Rng, torch_generators
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates, collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
@@ -56,11 +56,9 @@ class WholeGames:
 
         return sampled_from(self.split.trained_on)
 
-    def play(
-        self, num_games: int, games_played: int, progress: float, rng: torch.Generator
-    ) -> Batch:
+    def play(self, num_games: int, games_played: int, progress: float, rng: Rng) -> Batch:
         """Games of the current weights; games_played: in the run before these, a fraction of whose
-        games that is `progress`."""
+        games that is `progress`. rng: the stream of the run's games."""
         seating = None
         if len(self.players) == 2:
             # The first player has seat 0 in every other game, counted from the start of the run.
@@ -74,6 +72,7 @@ class WholeGames:
             rng,
             initial_states=starts,
             seating=seating,
+            first_game=games_played,
             progress=progress,
         )
 
@@ -82,9 +81,10 @@ class Demonstrations:
     """Recorded games, each sampled as often as any other."""
 
     def __init__(
-        self, trajectories: Trajectories, final_states: FinalStates, rng: torch.Generator
+        self, trajectories: Trajectories, final_states: FinalStates, generator: torch.Generator
     ) -> None:
-        self.trajectories, self.final_states, self.rng = trajectories, final_states, rng
+        self.trajectories, self.final_states = trajectories, final_states
+        self.generator = generator
 
     @classmethod
     def read(
@@ -93,7 +93,7 @@ class Demonstrations:
         game: Game[Any],
         rules: dict[str, Any],
         demonstrator: str | None,
-        rng: torch.Generator,
+        generator: torch.Generator,
     ) -> Demonstrations:
         """Read a record of a game with these rules; of one player if demonstrator is not None.
 
@@ -112,13 +112,14 @@ class Demonstrations:
                 )
             trajectories = trajectories.by_player(record.players.index(demonstrator))
         trajectories = replace(trajectories, player=torch.zeros_like(trajectories.player))
-        final_states = FinalStates(state.to(rng.device), record.final_states.num_moves)
-        every = cls(trajectories.to(rng.device), final_states, rng)
+        device = generator.device
+        final_states = FinalStates(state.to(device), record.final_states.num_moves)
+        every = cls(trajectories.to(device), final_states, generator)
         num_moves = torch.bincount(every.trajectories.game, minlength=every.trajectories.num_games)
         if bool(num_moves.all()):
             return every
         # Games without a move of the demonstrator teach nothing.
-        return cls(*every._select(num_moves.nonzero()[:, 0]), rng)
+        return cls(*every._select(num_moves.nonzero()[:, 0]), generator)
 
     def sample(self, count: int) -> Batch:
         """Random games; none is repeated before all of them were sampled."""
@@ -136,13 +137,13 @@ class Demonstrations:
             )
         order = self._shuffled()
         count = max(1, num_games // HELD_OUT_DIVISOR)
-        training = Demonstrations(*self._select(order[count:]), self.rng)
+        training = Demonstrations(*self._select(order[count:]), self.generator)
         return training, self._select(order[:count])[0]
 
     def _shuffled(self) -> Tensor:
         """Int64 [G]: all games in random order."""
-        num_games, device = self.trajectories.num_games, self.rng.device
-        return torch.randperm(num_games, generator=self.rng, device=device)
+        num_games, device = self.trajectories.num_games, self.generator.device
+        return torch.randperm(num_games, generator=self.generator, device=device)
 
     def _select(self, games: Tensor) -> Batch:
         trajectories = self.trajectories.select_games(games)
@@ -186,7 +187,7 @@ class NextGames:
         with self.phase:
             self.source.prepare(self.games_played, self.progress)
         self.begin_learning()
-        return self.source.next_pool(self.num_games)
+        return self.source.next_pool(self.num_games, self.games_played)
 
 
 class GameSource:
@@ -214,7 +215,7 @@ class GameSource:
         training. games: how its games are played. recorded: games to learn from, or None."""
         self.cfg, self.learner, self.agent, self.games = cfg, learner, agent, games
         self.recorded = recorded
-        self.rng = make_generator(cfg.seed, "play", learner.rng.device)
+        self.rng = Rng(cfg.seed, "play", learner.generator.device)
         self.pool: GamePool | None = None
         self._held_out: Trajectories | None = None
         self.is_cloned = "teacher" in learner.learns_from and self.cfg.teacher is None
@@ -231,17 +232,25 @@ class GameSource:
         """End what start has started; more than one call does no harm."""
 
     def prepare(self, games_played: int, progress: float) -> None:
-        """Have the players prepare for the next games. games_played: in the run before these, a
-        fraction of whose games that is `progress`."""
+        """Have the players prepare for the next games, and give all generators the numbers of this
+        update. games_played: in the run before these, a fraction of whose games that is
+        `progress`."""
+        update = Rng(self.cfg.seed, "update", self.rng.device).fold_in(games_played)
         for player in self.games.players:
-            player.start_batch(games_played, progress, self.rng)
+            player.start_batch(games_played, progress, update)
+        for number, generator in enumerate(self.generators()):
+            generator.manual_seed(update.fold_in(number).seed)
+
+    def generators(self) -> list[torch.Generator]:
+        """What the learner draws from, and torch's own."""
+        return [self.learner.generator, *torch_generators(self.rng.device)]
 
     def play(self, num_games: int, games_played: int, progress: float) -> Batch:
         """The next games; with window=, the next window of that many in parallel."""
         if self.is_cloned and self.recorded:
             return self.recorded.sample(num_games)
         if self.cfg.window:
-            return self.next_pool(num_games).collect(self.cfg.window, progress)
+            return self.next_pool(num_games, games_played).collect(self.cfg.window, progress)
         return self.play_whole(num_games, games_played, progress)
 
     def play_whole(self, num_games: int, games_played: int, progress: float) -> Batch:
@@ -268,7 +277,7 @@ class GameSource:
         if self._held_out is None:
             # These games must not depend on when they are played.
             players = [each for each in self.games.players if not each.changes_in_training]
-            rng = make_generator(self.cfg.seed, "held out", self.rng.device)
+            rng = Rng(self.cfg.seed, "held out", self.rng.device)
             count = min(self.cfg.batch, self.cfg.eval_games)
             steady = replace(self.games, players=players)
             self._held_out = steady.play(count, 0, 0.0, rng)[0].by_player(0)
@@ -277,48 +286,39 @@ class GameSource:
     def mark(self) -> dict[str, Any]:
         """What playing changes; playing on changes no tensor in it."""
         return {
-            "generators": {name: rng.get_state() for name, rng in self._generators().items()},
             "players": {
                 str(index): player.state_dict() for index, player in enumerate(self.games.players)
             },
             "pool": None if self.pool is None else self.pool.state_dict(),
         }
 
-    def restore(self, mark: dict[str, Any], games_played: int) -> None:
+    def restore(self, mark: dict[str, Any]) -> None:
         """Go back to a mark. Raises LookupError, TypeError, ValueError or RuntimeError for what
         does not fit."""
         for index, player in enumerate(self.games.players):
             player.load_state_dict(mark["players"][str(index)])
         if mark["pool"] is not None:
             num_parallel = checked_int(mark["pool"]["batch"], 1, self.cfg.batch)
-            self.pool = self._make_pool(UNLIMITED_GAMES, num_parallel)
+            self.pool = self._make_pool(UNLIMITED_GAMES, num_parallel, 0)
             self.pool.load_state_dict(mark["pool"])
-        for name, generator in self._generators().items():
-            state = mark["generators"].get(name)  # none of a GPU if the run was on the CPU
-            if state is None or not restore_generator(generator, state):
-                # A stream that nothing has used, the same one each time.
-                stream = f"{name} after {games_played}"
-                unused = make_generator(self.cfg.seed, stream, generator.device)
-                generator.set_state(unused.get_state())
 
-    def _generators(self) -> dict[str, torch.Generator]:
-        return {
-            "play": self.rng,
-            "learn": self.learner.rng,
-            **torch_generators(self.learner.rng.device),
-        }
-
-    def next_pool(self, num_games: int) -> GamePool:
+    def next_pool(self, num_games: int, games_played: int) -> GamePool:
         """The agent's games in progress, with window=, else new ones."""
         if not self.cfg.window:
-            return self._make_pool(num_games, num_games)
-        self.pool = self.pool or self._make_pool(UNLIMITED_GAMES, num_games)
+            return self._make_pool(num_games, num_games, games_played)
+        self.pool = self.pool or self._make_pool(UNLIMITED_GAMES, num_games, 0)
         return self.pool
 
-    def _make_pool(self, num_games: int, num_parallel: int) -> GamePool:
+    def _make_pool(self, num_games: int, num_parallel: int, first_game: int) -> GamePool:
         game, players, starts = self.games.game, self.games.players, self.games.initial_states
         pool = GamePool(
-            game, players, num_games, self.rng, batch=num_parallel, initial_states=starts
+            game,
+            players,
+            num_games,
+            self.rng,
+            batch=num_parallel,
+            initial_states=starts,
+            first_game=first_game,
         )
         if self.cfg.restart_fraction:
             pool.initial_states = restarting_from_pool(pool, self.cfg.restart_fraction)
@@ -333,16 +333,16 @@ def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStat
     """
     initial_states, game = pool.initial_states, pool.game
 
-    def start(first: int, count: int, rng: torch.Generator) -> State:
+    def start(first: int, count: int, rng: Rng) -> State:
         initial = initial_states(first, count, rng)
-        is_copy = torch.rand(count, generator=rng, device=rng.device) < restart_fraction
+        is_copy = rng.uniform(count) < restart_fraction
         copied = is_copy.nonzero()[:, 0]
         live = (~pool.state.done).nonzero()[:, 0]
         if not len(live):
             return initial
-        chosen = torch.randint(len(live), copied.shape, generator=rng, device=rng.device)
-        before = pool.state[live[chosen]]
-        u = torch.rand(len(before), generator=rng, device=rng.device)
+        rng = rng[copied]
+        before = pool.state[live[rng.fold_in(1).integers(len(live), len(copied))]]
+        u = rng.fold_in(2).uniform(len(before))
         after = game.step(before, game.sample_legal_action(game.public(before), u), rng)
         finished = after.done.nonzero()[:, 0]
         return initial.put(copied, after.put(finished, before[finished]))

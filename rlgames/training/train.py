@@ -14,12 +14,12 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core.callbacks import Callback
 from rlgames.core.devices import build_device, choose_device
-from rlgames.core.rng import FINAL_STREAM, TORCH_STREAM, torch_seeded
 from rlgames.core.schedule import Schedule
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.untrusted import sanitized
 from rlgames.evaluation.references import References
 from rlgames.games.game import Game
+from rlgames.rng import FINAL_STREAM, Rng, torch_seeded
 from rlgames.runs.checkpoint import (
     BadCheckpoint,
     Checkpoint,
@@ -67,7 +67,7 @@ def train(
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
     with contextlib.ExitStack() as stack, Interrupts() as interrupts:
         device = build_device(cfg.device, cfg.threads)  # raises for one that is not there
-        stack.enter_context(torch_seeded(cfg.seed, TORCH_STREAM, device))
+        stack.enter_context(torch_seeded(Rng(cfg.seed, "training", device)))
         training = build_training(cfg)
         lock = claim_directory(cfg.out, Path("outputs") / cfg.game.name)
         stack.callback(lock.release)
@@ -93,7 +93,7 @@ def resume(
     with contextlib.ExitStack() as stack, Interrupts() as interrupts:
         stack.callback(lock.release)
         device = build_device(cfg.device, cfg.threads)  # raises for one that is not there
-        stack.enter_context(torch_seeded(cfg.seed, TORCH_STREAM, device))
+        stack.enter_context(torch_seeded(Rng(cfg.seed, "training", device)))
         with sanitize_errors():
             training = build_training(cfg, checkpoint)
         progress = Progress(cfg)
@@ -127,7 +127,7 @@ def restore(training: Training, progress: Progress, checkpoint: Checkpoint) -> N
             warnings.filterwarnings("error", "Using a non-tuple", UserWarning)
             progress.load_state_dict(state["progress"], checkpoint.games)
             training.learner.load_state_dict(state["learner"])
-            training.source.restore(state["source"], checkpoint.games)
+            training.source.restore(state["source"])
     except Exception as error:  # whatever a damaged state leads to
         why = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
         raise BadCheckpoint(

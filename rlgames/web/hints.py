@@ -8,7 +8,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from rlgames.build.players import make_advisor
 from rlgames.core.metrics import GOAL_METRICS, direction
@@ -18,6 +17,7 @@ from rlgames.evaluation.advice import advise, exact_text, unit_of
 from rlgames.games.fleets.game import FleetGame
 from rlgames.games.game import Game, State
 from rlgames.games.notation import legal_names
+from rlgames.rng import Rng
 
 if TYPE_CHECKING:
     from rlgames.web.table import Table
@@ -93,8 +93,7 @@ def ships_hint(table: Table, seats: Sequence[str], search: str | None, seen: Sta
     assert isinstance(game, FleetGame)
     occupancy, how = game.exact_occupancy(seen, COUNTED_LAYOUTS), "all layouts that agree"
     if bool(occupancy.isnan().any()):
-        rng = torch.Generator().manual_seed(0)
-        occupancy, how = game.occupancy(seen, SAMPLED_LAYOUTS, rng), "sampled layouts"
+        occupancy, how = game.occupancy(seen, SAMPLED_LAYOUTS, Rng()), "sampled layouts"
     shares = occupancy[0].tolist()
     marks = [*chain(*game.boards(seen, 0)[0])]
     name = game.board_format.cell_name

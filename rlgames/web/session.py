@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError, value_errors
-from rlgames.core.rng import make_generator
 from rlgames.core.text import counted
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
@@ -28,7 +27,9 @@ from rlgames.games.game import State
 from rlgames.games.notation import cells_to_choose, legal_names, move_name, parse_action, render
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
 from rlgames.players.player import Player
+from rlgames.rng import Rng
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
+from rlgames.rollouts.play import START
 from rlgames.web.hints import HINTS
 from rlgames.web.table import YOU, Table
 
@@ -42,7 +43,7 @@ class Person(Player):
 
     action: Tensor = field(default_factory=lambda: torch.zeros(1, dtype=torch.int64))
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+    def choose(self, state: State, rng: Rng) -> Tensor:
         return self.action.to(state.done.device)
 
 
@@ -73,8 +74,9 @@ class Session:
         self.lock = threading.Lock()
         self._person, self.placement = Person(), None
         seed = secrets.randbits(63) if seed is None else seed
-        rng = make_generator(seed, "play", self.game.device)
-        state = self.game.initial(1, rng) if position is None else self._read(position, rng)
+        rng = Rng(seed, "play", self.game.device).rows(1)
+        first = rng.fold_in(START)
+        state = self.game.initial(1, first) if position is None else self._read(position, first)
         self.play = InteractiveGame(self.game, [self._person], [], state, rng)
         if seats is None:
             seats = [YOU, *table.players[:1] * (self.game.spec.seats - 1)]
@@ -82,7 +84,7 @@ class Session:
         if position is None and YOU in self.seats and fleet not in (None, "random"):
             self._start_placement("" if fleet == "hand" else str(fleet))
 
-    def _read(self, text: str, rng: torch.Generator) -> State:
+    def _read(self, text: str, rng: Rng) -> State:
         """A position, whose hidden truth is drawn from all that agrees with it."""
         state = parse_position(self.game, text).to(self.game.device)
         hidden = find(self.game, HiddenInformation)

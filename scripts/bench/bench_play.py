@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-import torch
 from bench_tools import PEERS, Worker, in_turn, ratio, rows
 
 from rlgames.config.commands import TrainConfig
@@ -15,6 +14,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.registry import make
 from rlgames.players.player import Agent, ObservingRandom, Player
 from rlgames.policies.mlp import Mlp
+from rlgames.rng import Rng
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.sampling import Stochastic
 
@@ -45,14 +45,12 @@ class Pool:
         clock: Callable[[], float],
     ) -> None:
         self.clock = clock
-        game, rng = make("game", load_config(TrainConfig, words).game), torch.Generator()
+        game, init = make("game", load_config(TrainConfig, words).game), Rng(0).generator()
         player: Player = ObservingRandom(game)
         if with_network:
-            policy = Mlp(
-                game, [128, 128], "relu", "orthogonal", True, True, rng.manual_seed(0), False
-            )
+            policy = Mlp(game, [128, 128], "relu", "orthogonal", True, True, init, False)
             player = Agent(game, policy, Stochastic(1.0), records_log_prob=True)
-        self.pool = GamePool(game, [player], UNLIMITED_GAMES, rng.manual_seed(1), batch=batch)
+        self.pool = GamePool(game, [player], UNLIMITED_GAMES, Rng(1), batch=batch)
         self.plies = max(16, 2**16 // batch)
         self()  # compiles, and ends the openings
 

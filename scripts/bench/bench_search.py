@@ -14,6 +14,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.registry import make
 from rlgames.config.typed import make_option
 from rlgames.players.player import Random
+from rlgames.rng import Rng
 from rlgames.rollouts.conformance import random_positions
 from rlgames.search.mcts import Mcts
 from rlgames.training.parts import build_training
@@ -40,7 +41,7 @@ def self_play(case: str, trees: int) -> float:
     words = [*case.split(), f"search.simulations={SIMULATIONS}", f"batch={trees}", "threads=1"]
     training = build_training(load_config(TrainConfig, [*words, "solve_seconds=0"]))
     game, player = training.game, training.source.games.players[0]
-    rng = torch.Generator().manual_seed(1)
+    rng = Rng(1)
     state, count, spent = random_positions(game, trees), 0, 0.0
     player.act(state, rng)  # compiles
     while spent < SECONDS:
@@ -89,7 +90,7 @@ def playouts(case: str, num_parallel: int) -> float:
     game = make("game", load_config(TrainConfig, case.split()).game)
     keys = make_option("search", "mcts", simulations=1000, num_parallel=num_parallel)
     search = Mcts(game, Random(game), keys)
-    rng = torch.Generator().manual_seed(1)
+    rng = Rng(1)
     search.search(game.initial(1, rng), rng)  # compiles
     start, searches = time.process_time(), 0
     while time.process_time() - start < SECONDS:

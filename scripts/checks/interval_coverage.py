@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from rlgames.commands.arena import competitors
 from rlgames.config.commands import ArenaConfig
 from rlgames.config.compose import load_config
-from rlgames.core.rng import make_generator
 from rlgames.core.text import markdown_table, with_section
 from rlgames.evaluation.elo import elo_intervals, elo_ratings, points_per_game
 from rlgames.evaluation.estimates import Estimate, Interval, interquartile_mean, mean_interval
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
+from rlgames.rng import Rng
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "dev" / "coverage.md"
 
@@ -80,7 +80,7 @@ def results(player: str, rules: str, games: int) -> tuple[Floats, Floats]:
     cfg = load_config(ArenaConfig, rules.split())
     _, game, players = competitors([player], cfg)
     opponent = competitors(["random"], cfg)[2][0] if game.spec.seats == 2 else None
-    rng = make_generator(0, f"coverage {player}")
+    rng = Rng(0, f"coverage {player}")
     with torch.inference_mode():
         state = evaluate(game, players[0], EvaluationSettings(games), rng, opponent).state
     return state.turn.double().numpy(), state.score[:, 0].double().numpy()

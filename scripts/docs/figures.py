@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 import rlgames
-from rlgames.core.rng import make_generator
 from rlgames.drawing.figures import WIDTHS, Line, Panel, draw_panels, save_figure
 from rlgames.drawing.images import draw_scene, encode_gif
 from rlgames.drawing.pictures import ActionOverlay, position_scene
 from rlgames.games.game import State
 from rlgames.players.scripted import WinOrBlock
+from rlgames.rng import Rng
 from rlgames.rollouts.play import collect_games
 from rlgames.runs.files import read_metrics
 from rlgames.training.pictures import action_overlays
@@ -105,7 +105,7 @@ def run(words: list[str], folder: Path) -> None:
 
 def draw_values(picture: Path) -> None:
     """A game of the bundled Connect 4 agent against win_or_block, with the values of its moves."""
-    agent, rng = rlgames.load("connect4"), make_generator(0, "values", "cpu")
+    agent, rng = rlgames.load("connect4"), Rng(0, "values", "cpu")
     game = agent.game
     moves, final = collect_games(game, [agent, WinOrBlock(game)], 1, rng)
     frames: list[tuple[State, int, str, ActionOverlay | None, int | None]] = []

@@ -13,11 +13,11 @@ from markers import quick
 import rlgames as package
 from rlgames.build.agents import open_run
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.evaluation import analysis
 from rlgames.evaluation.analysis import distinct
 from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.positions import read_positions
+from rlgames.rng import REPORT_STREAM, Rng
 from rlgames.runs.find import shipped_agents
 from rlgames.solvers.alphabeta_solver import AlphaBetaSolver
 from rlgames.solvers.optimum import find_optimum
@@ -44,7 +44,7 @@ def test_labeled_positions_are_counted_by_their_labels():
     report = analyze(f"positions={POSITIONS}", run=run)
     game = make_game("game=connect4")
     state = read_positions(POSITIONS, game).state
-    action = open_run(run).agent().choose(state, make_generator(0, REPORT_STREAM)).tolist()
+    action = open_run(run).agent().choose(state, Rng(0, REPORT_STREAM)).tolist()
     counts: dict[str, tuple[int, int, int]] = {}
     lines = [line.split() for line in POSITIONS.read_text().splitlines() if line[0] != "#"]
     for (stage, level, _, marks, _), column in zip(lines, action, strict=True):

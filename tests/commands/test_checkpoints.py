@@ -12,6 +12,7 @@ from rlgames.commands.train import print_result
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
+from rlgames.rng import Rng
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.evaluator import Evaluator
 from rlgames.training.train import train
@@ -111,7 +112,7 @@ def test_other_commands_and_python_load_the_chosen_checkpoint(run):
         shown = command("show", run, [f"checkpoint={name}", "solve_seconds=0"]).as_dict()
         first_shots[name] = shown["actions"][0]["probability"]
         agent = package.load(run, name)
-        state = agent.game.initial(1, torch.Generator().manual_seed(0))
+        state = agent.game.initial(1, Rng(0))
         watched = agent.choose(agent.game.public(state)).tolist()
         assert (watched == [0]) == (name == "best")
     best = torch.tensor([5.0, 3.0, 1.0, 2.0, 4.0]).softmax(0)[0]

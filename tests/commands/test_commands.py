@@ -6,7 +6,6 @@ import re
 import shutil
 
 import pytest
-import torch
 from helpers import SMALL_TRAINING, check_refused
 from markers import DEVICES, one_in, quick, slow
 from processes import metrics_without_times
@@ -17,6 +16,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.conf import option_names
 from rlgames.config.schema import groups_of
 from rlgames.core.errors import ConfigError
+from rlgames.rng import Rng
 from rlgames.runs.checkpoint import read_identity
 from rlgames.runs.find import shipped_agents
 
@@ -47,7 +47,7 @@ def test_train_then_eval(rlgames, tmp_path):
         check_refused(rlgames("eval", "a run=1 (é)", *words), hint)
     assert "turn 1:" in rlgames("watch", "a run=1 (é)", "delay=0").stdout
     agent = package.load(run)
-    state = agent.game.initial(3, torch.Generator().manual_seed(0))
+    state = agent.game.initial(3, Rng(0))
     assert agent.choose(agent.game.public(state)).shape == (3,)
     assert package.evaluate(run)["moves"] == report["moves"]
 

@@ -13,6 +13,7 @@ from markers import one_in
 import rlgames as package
 from rlgames.config.conf import option_names
 from rlgames.games.notation import parse
+from rlgames.rng import Rng
 from rlgames.runs.find import shipped_agents
 from rlgames.solvers.optimum import find_optimum, position_solver
 from rlgames.solvers.proof_solver import ProofSolver
@@ -183,7 +184,7 @@ def test_a_state_that_cannot_be_gets_one_line(game, state, hint, typed):
 )
 def test_the_beginning_is_worth_what_solve_says(words):
     game = make_game(*words)
-    states, weight = game.public(game.initial(1, torch.Generator())), torch.ones(1)
+    states, weight = game.public(game.initial(1, Rng())), torch.ones(1)
     if game.spec.name == "2048":  # chance comes before the first move
         states, weight = game.openings(1000)
     exact = position_solver(game).solve(states, 30)

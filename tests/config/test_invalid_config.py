@@ -158,7 +158,7 @@ def test_the_weights_of_a_network_are_counted_without_making_it():
         settings = arguments(cfg.policy)
         settings.pop("canonical", None)
         network = load_option("policy", cfg.policy.name)
-        made_again = partial(network, game, value=True, rng=torch.Generator(), **settings)
+        made_again = partial(network, game, value=True, generator=torch.Generator(), **settings)
         counted = count_parameters(made_again)
         assert counted == sum(weight.numel() for weight in made.parameters()), words
 

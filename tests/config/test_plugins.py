@@ -67,10 +67,10 @@ register("reward", "active", Active)
 
 
 class Flat(Network):
-    def __init__(self, game, bias, steep, value, rng):
+    def __init__(self, game, bias, steep, value, generator):
         super().__init__()
         self.layer = torch.nn.LazyLinear(game.spec.actions, bias=bias)
-        self.layer(game.observe(game.initial(1, rng)).flatten(1))
+        self.layer(game.observe(game.example_state()).flatten(1))
         self.has_value = value
 
     def forward(self, inputs):

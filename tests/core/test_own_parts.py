@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers import rng
+from helpers import generator, rng
 from torch import nn
 
 from rlgames.core.callbacks import Callback, CallbackList
@@ -20,7 +20,7 @@ from rlgames.players.player import Agent, Decision, Player, Random
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward, discounted_returns, generalized_advantage
 from rlgames.rollouts.play import collect_games
-from rlgames.sampling import Stochastic, choose_highest
+from rlgames.sampling import Stochastic, greedy_action
 from rlgames.search.search import Search
 
 GAME = KInARow(3, 3, 3, gravity=False)
@@ -89,21 +89,21 @@ def test_no_kernel_reads_or_writes_outside_of_its_arrays(batch):
     legal = torch.ones(FEW, 9, dtype=torch.bool)
     for shape in ((FEW, 10), (FEW - 1, 9), (9,), (1, 9)):
         with pytest.raises(ValueError, match="for legal actions"):
-            choose_highest(torch.zeros(shape), legal)
+            greedy_action(torch.zeros(shape), legal)
 
 
 def network(scores, value, has_value=True):
     """A network that returns scores and values for a number of positions."""
 
     class Mine(Network):
-        def __init__(self, game, *, value, rng):
+        def __init__(self, game, *, value, generator):
             super().__init__()
             self.scale, self.has_value = nn.Parameter(torch.ones(1)), value
 
         def forward(self, inputs):
             return scores(len(inputs)), value(len(inputs))
 
-    return checked("policy", "mine", Mine)(GAME, value=has_value, rng=rng())
+    return checked("policy", "mine", Mine)(GAME, value=has_value, generator=generator())
 
 
 def zeros(*shape):
@@ -144,14 +144,14 @@ def test_a_network_whose_first_scores_are_not_finite_is_named():
 
 def test_batch_normalization_learns_from_one_row_by_its_running_statistics():
     class Mine(Network):
-        def __init__(self, game, *, value, rng):
+        def __init__(self, game, *, value, generator):
             super().__init__()
             self.norm, self.has_value = nn.BatchNorm1d(9), value
 
         def forward(self, inputs):
             return self.norm(inputs[:, 0].flatten(1)), None
 
-    made = checked("policy", "mine", Mine)(GAME, value=False, rng=rng()).train()
+    made = checked("policy", "mine", Mine)(GAME, value=False, generator=generator()).train()
     for count in (1, 2):
         made(GAME.observe(start(count)))
         assert made.norm.training
@@ -364,7 +364,7 @@ def test_a_game_that_goes_on_after_its_limit_is_named():
     with pytest.raises(ConfigError, match=r"20 games of lines go on after spec\.max_plies=3 plies"):
         collect_games(game, [Random(game)], 20, rng())
     with pytest.raises(ConfigError, match=r"go on after spec\.max_plies=3 plies"):
-        game.play_randomly(game.initial(20, rng()), 20, 1)
+        game.play_randomly(game.initial(20, rng()), 20, rng(1))
 
 
 def test_built_in_parts_are_not_checked_and_parts_of_functions_are():

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-import torch
 from helpers import make_game, rendered, rng
 
 from rlgames.config.conf import option_names
@@ -17,15 +16,10 @@ SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048":
 
 def after(game, plies):
     """A public position, random moves from the start, and the full one before it."""
-    generator = rng(1)
-    state = before = game.initial(1, generator)
-    for _ in range(plies):
-        before = state
-        state = game.apply_action(state, Random(game).choose(game.public(state), generator))
-        if game.spec.num_chance_inputs:
-            state = game.apply_chance(
-                state, torch.rand(1, game.spec.num_chance_inputs, generator=generator)
-            )
+    state = before = game.initial(1, rng(1))
+    for ply in range(plies):
+        before, now = state, rng(1).fold_in(ply)
+        state = game.step(state, Random(game).choose(game.public(state), now), now)
     return game.public(state), before
 
 

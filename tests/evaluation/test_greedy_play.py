@@ -1,16 +1,15 @@
 """N-tuple networks of 2048 that play in a kernel: the agent's moves, and when it is used."""
 
-import numpy as np
 import pytest
 import torch
-from helpers import make_agent, rng
-from plain_learning import PackedRandom
+from helpers import generator, make_agent, rng
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.shards import MIN_GREEDY_GAMES as MIN_GAMES
 from rlgames.evaluation.shards import ShardedGames, find_kernel, play_greedily
 from rlgames.players.player import Agent
-from rlgames.rollouts.play import sampled_by_game
+from rlgames.rollouts.conformance import are_equal
+from rlgames.rollouts.play import GamePool, first_places, sampled_by_game
 from rlgames.sampling import Argmax, Stochastic
 
 WORDS = [
@@ -24,24 +23,18 @@ WORDS = [
 def agent():
     game, player, _ = make_agent(*WORDS)
     values = player.policy.values  # whole numbers: sums are exact in any order
-    values.copy_(torch.randint(50, (len(values),), generator=rng(1)).float())
+    values.copy_(torch.randint(50, (len(values),), generator=generator(1)).float())
     return Agent(game, player.policy, Argmax("first"))
 
 
 def test_it_plays_as_the_agent_does(agent):
-    start = agent.game.initial(4, rng(2))
-    final, num_moves = play_greedily(agent.game, agent.policy, start, seed=7)
-    seed = int(np.random.default_rng(7).integers(1 << 62, dtype=np.uint64))
-    plain = PackedRandom(agent.game, seed)
-    for game in range(4):
-        state = start[game : game + 1]
-        while not bool(state.done):
-            state = plain.spawn(agent.game.apply_action(state, agent.choose(state)))
-        assert final.words[game].equal(state.words[0])
-        assert final.score[game].equal(state.score[0])
-        assert int(final.turn[game]) == int(state.turn)
+    game = agent.game
+    start = sampled_by_game(game)(0, 40, first_places(rng(7), 0, 40))
+    final, num_moves = play_greedily(game, agent.policy, start, rng(7).rows(40))
+    played = GamePool(game, [agent], 40, rng(7), batch=9).run()
+    assert are_equal(final, played.state)
+    assert num_moves == played.num_moves == int(final.turn.sum())
     assert bool(final.done.all())
-    assert num_moves == int(final.turn.sum())
 
 
 def test_an_evaluation_uses_it_for_many_games_and_in_training(agent):
@@ -64,5 +57,4 @@ def test_an_evaluation_uses_it_for_many_games_and_in_training(agent):
     assert few.distinct_games is not None
     assert many.distinct_games is None
     assert many.num_moves == int(many.state.turn.sum())
-    half = few.score.interval[1] - few.score.value
-    assert many.score.value == pytest.approx(few.score.value, abs=2 * half)
+    assert are_equal(few.state, many.state[: MIN_GAMES - 1])

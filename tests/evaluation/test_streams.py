@@ -1,13 +1,12 @@
 """Games that select something are never the games that are reported."""
 
 import pytest
-import torch
 from helpers import command
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.core.rng import SELECTION_STREAM, make_generator
 from rlgames.evaluation.shards import ShardedGames
+from rlgames.rng import SELECTION_STREAM, Rng
 from rlgames.training.train import train
 
 SMALL = ["policy.layers=[8]", "games=100", "batch=50", "eval_every=50", "solve_seconds=0"]
@@ -20,9 +19,7 @@ def first_numbers(monkeypatch):
     real = ShardedGames.play
 
     def play(self, rng, records=False):
-        clone = torch.Generator()
-        clone.set_state(rng.get_state())
-        numbers.append(float(torch.rand((), generator=clone)))
+        numbers.append(float(rng.uniform(1)))
         return real(self, rng, records)
 
     monkeypatch.setattr(ShardedGames, "play", play)
@@ -34,7 +31,7 @@ def test_selection_final_evaluation_report_and_arena_play_different_games(first_
     words = ["game=tictactoe", "policy=mlp", "eval_games=20", *SMALL, f"out={run}"]
     train(load_config(TrainConfig, words))
     first, *selection = first_numbers  # random play comes first
-    selecting = float(torch.rand((), generator=make_generator(0, SELECTION_STREAM)))
+    selecting = float(Rng(0, SELECTION_STREAM).uniform(1))
     num_final = len(selection) - selection.count(selecting)
     assert selection == [selecting] * 2 + selection[2:]
     assert num_final in (1, 2)

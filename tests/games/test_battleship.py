@@ -11,6 +11,7 @@ from rlgames.games.game import HIDDEN
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.players.player import Player, Random
+from rlgames.rng import Rng
 from rlgames.rollouts.play import GamePool, collect_games
 
 
@@ -129,7 +130,7 @@ def test_moves_are_read_as_people_write_them():
 
 
 def test_positions_are_put_in_the_place_of_others():
-    game, rng = Battleship(3, 3, [2]), torch.Generator().manual_seed(0)
+    game, rng = Battleship(3, 3, [2]), Rng(0)
     first, new = game.initial(5, rng), game.initial(2, rng)
     both, rows = first.put(torch.tensor([3, 1]), new), torch.tensor([0, 2, 4])
     assert torch.equal(both.ships[[3, 1]], new.ships)

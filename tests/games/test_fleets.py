@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import rng
+from helpers import generator, rng
 from markers import one_in, slow
 
 from rlgames.games.fleets.counts import LayoutCounter
@@ -53,7 +53,7 @@ def by_number(layout, ships):
 
 def seen_of(layouts, share, seed):
     """Bool [B, N] twice: a random share of the cells of each layout shot at, and the hits."""
-    shot = torch.rand(layouts.shape, generator=rng(seed)) < share
+    shot = torch.rand(layouts.shape, generator=generator(seed)) < share
     return shot, shot & (layouts > 0)
 
 
@@ -126,7 +126,7 @@ def test_draws_and_probabilities_agree_with_what_was_seen_on_a_board_too_big_to_
 
 def announced(layouts, hit, ships, names_length, seed):
     """Hits in random turns, and the sinkings that are announced for them."""
-    turn = torch.randint(1, 5, hit.shape, generator=rng(seed), dtype=torch.int16)
+    turn = torch.randint(1, 5, hit.shape, generator=generator(seed), dtype=torch.int16)
     hit_turn = torch.where(hit, turn, 0)
     slots = SinkingSlots(ships, names_length)
     ship_turns = slots.sinking_turns(layouts, hit_turn)

@@ -10,6 +10,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.fleets.counts import LayoutCounter
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen
+from rlgames.rng import Rng
 
 FLEETS = [
     (1, 9, [2, 2, 1]),
@@ -73,9 +74,9 @@ def test_density_says_whether_it_counted(steps, share):
     game = Battleship(6, 6, [3, 2, 2], 1)
     assert not game.posterior.exact
     player = made("player", "density", game, samples=60, steps=steps)
-    state = game.initial(3, torch.Generator().manual_seed(0))
+    state = game.initial(3, Rng(0))
     state = game.apply_action(state, torch.tensor([0, 7, 14]))
-    rng = torch.Generator().manual_seed(1)
+    rng = Rng(1)
     priority = player.priority(state, rng)
     assert player.statistics() == {"exact_moves": share}
     listed = (game.fleet.layouts > 0).float()
@@ -89,7 +90,7 @@ def test_many_equal_ships_with_announced_sinkings_are_sampled():
     """Twelve ships, each sunk or not, leave 13! combinations of their numbers."""
     game = Battleship(10, 10, [1] * 12, 1, show=["sunk"])
     player = made("player", "density", game, samples=60, steps=10**6)
-    player.choose(game.initial(1, torch.Generator().manual_seed(0)), torch.Generator())
+    player.choose(game.initial(1, Rng(0)), Rng())
     assert player.statistics() == {"exact_moves": 0.0}
     with pytest.raises(ValueError, match="not too large"):
         made("player", "density_rollout", game, samples=60, steps=10**6)

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 import torch
-from helpers import game_2048, rng
+from helpers import game_2048, generator, rng
 
 from rlgames.games.breakthrough import Breakthrough
 from rlgames.games.hex import Hex
@@ -283,7 +283,7 @@ def play_with_pgx(jax, engine, game, games):
     step = jax.jit(jax.vmap(engine.step, in_axes=(0, 0, None)))
     theirs = jax.jit(jax.vmap(engine.init))(jax.random.split(jax.random.PRNGKey(0), games))
     first = tensor(theirs.current_player).long()  # pgx draws the player who moves first
-    state, draw = game.initial(games, rng()), rng(1)
+    state, draw = game.initial(games, rng()), generator(1)
     while not state.done.all():
         live = ~state.done
         legal, order = game.legal_action_mask(state), numbering(game, state)

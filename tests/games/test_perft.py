@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 import torch
-from helpers import rng
+from helpers import generator, rng
 from markers import slow
 
 from rlgames.games.k_in_a_row import KInARow
@@ -26,7 +26,7 @@ def perft(game, state):
         state = after[possible]
         ways = ways[row].repeat_interleave(probability.shape[1])[possible]
         content = state.content()
-        hashes = content * torch.randint(2**62, content.shape[1:], generator=rng(1))
+        hashes = content * torch.randint(2**62, content.shape[1:], generator=generator(1))
         positions, group = hashes.sum(1).unique(return_inverse=True)
         total = torch.zeros(len(positions), dtype=torch.int64).index_add_(0, group, ways)
         first = torch.full_like(total, len(state)).scatter_reduce_(

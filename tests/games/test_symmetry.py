@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import game_2048, rng
+from helpers import game_2048, generator, rng
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.hex import Hex
@@ -50,7 +50,12 @@ def test_boards_have_their_symmetries(name):
 @pytest.mark.parametrize("policy", ["mlp", "conv"])
 def test_a_canonical_network_scores_transformed_boards_alike(name, policy):
     game, count = {"Hex": (Hex(4, True), 2), **GAMES}[name]
-    made: dict[str, Any] = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
+    made: dict[str, Any] = {
+        "activation": "relu",
+        "init": "orthogonal",
+        "value": True,
+        "generator": generator(),
+    }
     network = (
         Mlp(game, [16], bias=True, skip=False, **made)
         if policy == "mlp"
@@ -61,9 +66,9 @@ def test_a_canonical_network_scores_transformed_boards_alike(name, policy):
     state = game.initial(16, rng())
     for ply in range(3):
         state = game.apply_action(
-            state, game.sample_legal_action(state, torch.rand(16, generator=rng(ply)))
+            state, game.sample_legal_action(state, torch.rand(16, generator=generator(ply)))
         )
-    planes, symmetry = game.observe(state), symmetries.sample(16, rng(5))
+    planes, symmetry = game.observe(state), symmetries.sample(16, generator(5))
 
     class Transformed(type(game)):
         def observe(self, _):
@@ -115,7 +120,16 @@ def test_a_network_on_cells_sees_the_board_from_the_seat_to_move(gravity):
     """The same stones with colors and seats exchanged look the same."""
     game = KInARow(3, 3, 3, gravity)
     network = Embedding(
-        game, 4, 4, True, None, [8], activation="relu", init="orthogonal", value=True, rng=rng()
+        game,
+        4,
+        4,
+        True,
+        None,
+        [8],
+        activation="relu",
+        init="orthogonal",
+        value=True,
+        generator=generator(),
     )
     state = game.initial(16, rng())
     for ply in range(4):
@@ -127,5 +141,5 @@ def test_a_network_on_cells_sees_the_board_from_the_seat_to_move(gravity):
             network.scores(game, state), network.scores(game, exchanged), strict=True
         ):
             assert torch.equal(one, other)
-        u = torch.rand(16, generator=rng(ply))
+        u = torch.rand(16, generator=generator(ply))
         state = game.apply_action(state, game.sample_legal_action(state, u))

@@ -69,7 +69,7 @@ def check_walks(game, positions, batch=97):
     checked, seed = 0, 0
     state = game.initial(batch, rng(1))
     while checked < positions:
-        after, num_moves = game.play_randomly(state, batch, seed, plies=1)
+        after, num_moves = game.play_randomly(state, batch, rng(seed), plies=1)
         assert num_moves == len(state)
         assert bool(follows(game, state, after).all())
         checked, seed = checked + len(state), seed + 1
@@ -84,7 +84,7 @@ def test_moves_are_those_of_the_rules(game):
 
 
 def test_tictactoe_ends_as_often_as_theory_says():
-    final, num_moves = TICTACTOE.play_randomly(TICTACTOE.initial(200_000, rng(0)), 64, 3)
+    final, num_moves = TICTACTOE.play_randomly(TICTACTOE.initial(200_000, rng(0)), 64, rng(3))
     lead = final.score[:, 0]
     assert bool(final.done.all())
     assert num_moves == int(final.turn.sum())
@@ -95,7 +95,7 @@ def test_tictactoe_ends_as_often_as_theory_says():
 @pytest.mark.parametrize("game", [TICTACTOE, CONNECT4, GAME_2048, BREAKTHROUGH], ids=name)
 def test_legal_moves_and_new_tiles_have_their_probabilities(game):
     count, state = 40_000, half_played(game)
-    after, _ = game.play_randomly(state[torch.zeros(count).long()], 64, 1, plies=1)
+    after, _ = game.play_randomly(state[torch.zeros(count).long()], 64, rng(1), plies=1)
     total = 0.0
     for action in game.legal_action_mask(state)[0].nonzero()[:, 0]:
         probability, outcomes = game.chance_outcomes(game.apply_action(state, action[None]))
@@ -127,12 +127,12 @@ def half_played(game):
 def test_equal_seeds_give_equal_games(game):
     start = game.initial(200, rng(0))
     before = game.initial(200, rng(0))
-    first, num_moves = game.play_randomly(start, 32, 7)
-    second, _ = game.play_randomly(start, 32, 7)
+    first, num_moves = game.play_randomly(start, 32, rng(7))
+    second, _ = game.play_randomly(start, 5, rng(7))  # the batch changes nothing
     assert bool(is_same(start, before).all())  # the positions given do not change
     assert bool(is_same(first, second).all())
     if game.spec.actions > 1:
-        assert not bool(is_same(first, game.play_randomly(start, 32, 8)[0]).all())
+        assert not bool(is_same(first, game.play_randomly(start, 32, rng(8))[0]).all())
     assert num_moves == int(first.turn.sum())
     assert bool(game.is_valid(first).all() if game.spec.seats == 2 else first.done.all())
 
@@ -140,14 +140,14 @@ def test_equal_seeds_give_equal_games(game):
 @pytest.mark.parametrize("game", [TICTACTOE, CONNECT4, GAME_2048], ids=name)
 def test_finished_games_do_not_change_and_plies_are_limited(game):
     start = game.initial(90, rng(0))
-    middle, num_moves = game.play_randomly(start, 7, 1, plies=6)
+    middle, num_moves = game.play_randomly(start, 7, rng(1), plies=6)
     assert num_moves == int(middle.turn.sum())
     assert bool(((middle.turn == 6) | middle.done).all())
-    last, _ = game.play_randomly(middle, 200, 2)
+    last, _ = game.play_randomly(middle, 200, rng(2))
     assert bool(last.done.all())
     assert bool(is_same(middle, last)[middle.done].all())
-    assert game.play_randomly(last, 5, 3)[1] == 0
-    assert len(game.play_randomly(last[:0], 5, 3)[0]) == 0
+    assert game.play_randomly(last, 5, rng(3))[1] == 0
+    assert len(game.play_randomly(last[:0], 5, rng(3))[0]) == 0
 
 
 @pytest.mark.parametrize("game", quick([TICTACTOE, GAME_2048], TICTACTOE), ids=name)
@@ -170,6 +170,6 @@ def test_uncompiled_kernels_compute_the_same(number):
         "import test_random_play as t\n"
         f"game = t.GAMES[{number}]\n"
         "t.check_walks(game, 40, batch=20)\n"
-        "state = game.play_randomly(game.initial(5, t.rng(1)), 4, 5)[0]\n"
+        "state = game.play_randomly(game.initial(5, t.rng(1)), 4, t.rng(5))[0]\n"
         "print([tensor.tolist() for tensor in vars(state).values()])"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_agent, rng
+from helpers import generator, make_agent, rng
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -54,7 +54,7 @@ def test_scores_that_are_not_finite_wait_for_the_learner_to_refuse_them():
 @pytest.mark.parametrize("name", RULES)
 def test_played_moves_carry_the_log_probability_of_the_rule(name):
     game, agent, _ = make_agent("game=tictactoe", "policy=mlp", "policy.layers=[8]")
-    torch.nn.init.normal_(agent.policy.logits.weight, generator=rng(1))
+    torch.nn.init.normal_(agent.policy.logits.weight, generator=generator(1))
     agent = Agent(game, agent.policy, RULES[name], records_log_prob=True)
     moves, _ = collect_games(game, [agent], 12, rng(2), progress=0.5)
     chosen = moves.select_games(torch.tensor([7, 2, 7]))
@@ -87,7 +87,7 @@ def test_an_update_from_recorded_values_is_the_one_that_evaluates_the_moves_agai
     weights = []
     for is_recorded in (True, False):
         game, agent, learner = make_agent("experiment=connect4_mlp", "learner.optimizer=sgd", rule)
-        torch.nn.init.normal_(agent.policy.logits.weight, generator=rng(1))
+        torch.nn.init.normal_(agent.policy.logits.weight, generator=generator(1))
         moves, results = collect_games(game, [agent], 6, rng(2))
         assert bool(moves.state_value.isfinite().all())
         if not is_recorded:
@@ -154,7 +154,7 @@ def test_the_gradient_of_ppo_is_corrected_for_the_rule_that_chose_the_moves(rule
     if rule == "epsilon_greedy":
         words += ["sampling.epsilon=0.4", "sampling.epsilon_end=null"]
     game, agent, learner = make_agent(*words)
-    torch.nn.init.normal_(agent.policy.logits.weight, generator=rng(1))
+    torch.nn.init.normal_(agent.policy.logits.weight, generator=generator(1))
     moves, results = collect_games(game, [agent], 20, rng(1))
     weights = list(agent.policy.parameters())
     before = [p.detach().clone() for p in weights]

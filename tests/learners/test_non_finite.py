@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_agent, make_policy, rng
+from helpers import generator, make_agent, make_policy, rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markers import one_in
@@ -93,7 +93,7 @@ def test_permuted_rows_have_permuted_greedy_moves_and_values():
     policy = make_policy(cfg, game, 0)
     agent = Agent(game, policy, Argmax("first"))
     moves, _ = collect_games(game, [Agent(game, policy, Stochastic(1.0))], 20, rng(1))
-    order = torch.randperm(len(moves), generator=rng(2))
+    order = torch.randperm(len(moves), generator=generator(2))
     assert torch.equal(agent.choose(moves.state[order]), agent.choose(moves.state)[order])
     value = policy.scores(game, moves.state)[1]
     again = policy.scores(game, moves.state[order])[1]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import game_2048, make_agent, rng
+from helpers import game_2048, generator, make_agent, rng
 
 import rlgames
 from rlgames.games.battleship import Battleship
@@ -30,7 +30,7 @@ def test_advantages_are_sums_of_later_errors(name, decay):
     game, scored = GAMES[name]
     moves, results = collect_games(game, [Random(game)], 20, rng(1))
     reward = Reward(game, scored, discount=0.9).rewards(moves, results)
-    value = torch.rand(len(moves), generator=rng(2))
+    value = torch.rand(len(moves), generator=generator(2))
     actual = generalized_advantage(reward, value, moves, 0.9, decay)
     for number in range(moves.num_games):
         for seat in range(game.spec.seats):
@@ -50,7 +50,10 @@ def test_advantages_bootstrap_at_the_end_of_a_window():
     moves, reached = GamePool(game, [Random(game)], 20, rng(1)).collect(9)
     done = reached.state.done
     assert 0 < int(done.sum()) < len(done)
-    value, bootstrap_value = torch.rand(len(moves), generator=rng(2)), torch.rand(len(done)) * ~done
+    value, bootstrap_value = (
+        torch.rand(len(moves), generator=generator(2)),
+        torch.rand(len(done)) * ~done,
+    )
     reward = Reward(game, scored).rewards(moves, reached)
     actual = generalized_advantage(reward, value, moves, 0.9, 0.7, bootstrap_value)
     for number in range(moves.num_games):
@@ -94,7 +97,7 @@ def test_fused_adam_takes_the_steps_of_adam():
         make_optimizer(name, net, 0.01, 0.9) for name, net in zip(names, nets, strict=True)
     ]
     for step in range(20):
-        inputs = torch.randn(8, 5, generator=rng(step))
+        inputs = torch.randn(8, 5, generator=generator(step))
         for net, optimizer in zip(nets, optimizers, strict=True):
             before = net.weight._version
             descend(optimizer, net(inputs).square().mean(), 0.01 / (1 + step), 1.0)

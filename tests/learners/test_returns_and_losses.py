@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import game_2048, make_agent, make_learner, rng
+from helpers import game_2048, generator, make_agent, make_learner, rng
 from markers import quick
 
 from rlgames.config.options import rewards
@@ -220,7 +220,7 @@ def test_returns_discount_a_players_own_moves():
 def test_a_value_before_a_random_move_replaces_the_return_of_all_earlier_moves():
     game = KInARow(4, 4, 3, gravity=True)
     moves, results = collect_games(game, [Random(game)], 50, rng(9))
-    value = torch.where(torch.rand(len(moves), generator=rng(3)) < 0.2, 0.01, torch.nan)
+    value = torch.where(torch.rand(len(moves), generator=generator(3)) < 0.2, 0.01, torch.nan)
     value *= 1 + torch.arange(len(moves))  # all of them differ
     moves = replace(moves, value=value)
     actual = Reward(game, "outcome", scale=2.0, win=0.5, loss=-0.5).returns(moves, results)

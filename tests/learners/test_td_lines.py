@@ -3,7 +3,7 @@
 import pytest
 import torch
 from helpers import learn, make_agent, rng
-from plain_learning import PlainValues, SplitMix64
+from plain_learning import PlainValues
 
 from rlgames.players.player import Agent
 from rlgames.rollouts.play import GamePool
@@ -25,10 +25,9 @@ def agent(*overrides):
 class Reference(PlainValues):
     """One game at a time by the batched rules."""
 
-    def __init__(self, game, policy, seed, *, epsilon, **keys):
+    def __init__(self, game, policy, *, epsilon, **keys):
         super().__init__(**keys)
         self.game, self.policy, self.epsilon = game, policy, epsilon
-        self.random = SplitMix64(seed)
 
     def bounded_value(self, indices):
         return min(max(self.value(indices), -0.999), 0.999)
@@ -44,14 +43,17 @@ class Reference(PlainValues):
             options.append((value, after, indices))
         return options
 
-    def play(self, state):
+    def play(self, state, rng):
+        """rng: of the game."""
         history = []
         while not bool(state.done):
             options = self.moves(state)
             best = max(option[0] for option in options)
             chosen = next(option for option in options if option[0] == best)
-            if self.random.next_random() >> 32 < round(self.epsilon * 2**32):
-                chosen = options[(self.random.next_random() >> 32) * len(options) >> 32]
+            now = rng.fold_in(state.turn)
+            first, second = (int(now.fold_in(number).keys[0]) >> 32 for number in range(2))
+            if first < round(self.epsilon * 2**32):
+                chosen = options[second * len(options) >> 32]
             history.append((best, *chosen))
             state = chosen[1]
         reply = history[-1][0]
@@ -72,13 +74,12 @@ def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, epsilon):
     """Where a random move is made, the move before it learns from the best one instead."""
     words = [f"learner.step_size={step_size}", f"learner.td_lambda={td_lambda}"]
     game, player, learner = agent(*words, f"sampling.epsilon={epsilon}")
-    pool = GamePool(game, [player], 3, rng())
+    pool = GamePool(game, [player], 3, rng(2))
     keys = {"coherent": step_size != "constant", "td_lambda": td_lambda, "epsilon": epsilon}
-    seed = torch.randint(1 << 62, (1,), generator=rng(0).set_state(pool.rng.get_state()))
-    plain = Reference(game, player.policy, int(seed), lr=0.5, **keys)
+    plain = Reference(game, player.policy, lr=0.5, **keys)
     final, metrics = learn(learner, pool, None)
     for row in range(3):
-        last = plain.play(game.example_state())
+        last = plain.play(game.example_state(), pool.rng[row : row + 1])
         for name in ("words", "turn", "score", "current_seat", "done"):
             assert getattr(final.state[row : row + 1], name).equal(getattr(last, name))
     assert final.num_moves == int(final.state.turn.sum())

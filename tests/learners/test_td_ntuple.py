@@ -4,7 +4,7 @@ import pytest
 import torch
 from helpers import learn, make_agent, rng
 from markers import one_in
-from plain_learning import PackedRandom, PlainValues
+from plain_learning import PlainValues
 
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 
@@ -27,29 +27,30 @@ def pool_of(game, player, batch, seed=0):
 class Reference(PlainValues):
     """One game at a time by the batched rules."""
 
-    def __init__(self, game, policy, state, seed, *, discount, **keys):
+    def __init__(self, game, policy, state, rng, *, discount, **keys):
         super().__init__(**keys)
         self.game, self.policy, self.state, self.discount = game, policy, state, discount
-        self.random = PackedRandom(game, seed)
+        self.rng = rng
 
     def indices(self, after):
         return self.policy.feature_indices(self.game, after)[0].tolist()
 
     def best(self, state):
-        """The first best action's score, points and afterstate."""
+        """The first best action's score, points, afterstate and number."""
         options = []
         for action in self.game.legal_action_mask(state)[0].nonzero()[:, 0].tolist():
             after = self.game.apply_action(state, torch.tensor([action]))
             points = float(after.score - state.score)
-            options.append((points + self.value(self.indices(after)), points, after))
+            options.append((points + self.value(self.indices(after)), points, after, action))
         return max(options, key=lambda option: option[0])
 
     def window(self, plies):
         history: list[tuple[float, list[int]]] = []
         while len(history) < plies and not bool(self.state.done):
-            _, points, after = self.best(self.state)
+            _, points, after, action = self.best(self.state)
             history.append((points, self.indices(after)))
-            self.state = self.random.spawn(after)
+            now = self.rng.fold_in(self.state.turn)
+            self.state = self.game.step(self.state, torch.tensor([action]), now)
         next_value = 0.0 if bool(self.state.done) else self.best(self.state)[0]
         next_reward = 0.0
         for points, indices in reversed(history):
@@ -75,8 +76,7 @@ def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, discount):
     game, player, learner = agent(*words, f"reward.discount={discount}")
     pool = pool_of(game, player, 1)
     keys = {"coherent": step_size != "constant", "td_lambda": td_lambda, "discount": discount}
-    seed = torch.randint(1 << 62, (1,), generator=rng(0).set_state(pool.rng.get_state()))
-    plain = Reference(game, player.policy, pool.state, int(seed), lr=0.5, **keys)
+    plain = Reference(game, player.policy, pool.state, pool.rng[:1], lr=0.5, **keys)
     final, metrics = learn(learner, pool, 25)
     plain.window(25)
     assert final.state.words.equal(plain.state.words)

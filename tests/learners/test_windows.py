@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import game_2048, learner_of, make_policy, rng
+from helpers import game_2048, generator, learner_of, make_policy, rng
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -118,7 +118,7 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(reward
     cfg = load_config(TrainConfig, [*words, "reward.scale=1"])
     policy = make_policy(cfg, game, 0)
     assert isinstance(policy, Table)
-    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
+    policy.values.copy_(torch.rand(len(policy.values), generator=generator(1)) * 10)
     old = policy.values.clone()
     learner = learner_of(cfg, game, policy)
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1)

@@ -24,7 +24,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.players.player import Random
-from rlgames.rollouts.play import GamePool, collect_games
+from rlgames.rollouts.play import GamePool, Openings, collect_games
 from rlgames.rollouts.trajectories import PlyRecord
 from rlgames.runs.checkpoint import Checkpoint
 
@@ -322,7 +322,7 @@ def test_random_openings_differ_and_the_players_take_over(folder):
     game = make_game("game=connect4")
     players = [InOrder(game, last) for last in (False, True)]
     records: list[PlyRecord] = []
-    pool = GamePool(game, players, 50, rng(2), openings=torch.rand((50, 4), generator=rng(3)))
+    pool = GamePool(game, players, 50, rng(2), openings=Openings(rng(3), 4))
     pool.run(on_ply=records.append)
     assert len(records[3].decision.action.unique()) == game.spec.actions
     for ply, record in enumerate(records[4:8], 4):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_agent, rng
+from helpers import generator, make_agent, rng
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.salvo_duel import SalvoDuel
@@ -16,7 +16,7 @@ from rlgames.rollouts.play import collect_games
 
 def uncorrected(game, num_layers, step):
     """A network whose corrections are zero, and whose messages move this logit of the way."""
-    network = BeliefPropagation(game, [4] * num_layers, 2, False, rng())
+    network = BeliefPropagation(game, [4] * num_layers, 2, False, generator())
     with torch.no_grad():
         for layer in [*network.layers, network.logits]:
             layer.outputs.zero_()
@@ -67,7 +67,7 @@ def test_any_game_with_a_fleet_and_an_action_per_cell_trains(words):
 def test_shots_at_the_own_board_change_the_value_and_no_score():
     """An opponent that is trained against the network could mislead it by them."""
     game = SalvoDuel(4, 4, [2, 2])
-    network = BeliefPropagation(game, [4, 4], 2, True, rng())
+    network = BeliefPropagation(game, [4, 4], 2, True, generator())
     state: Any = collect_games(game, [Random(game)] * 2, 8, rng(1))[0].state
     state = state[~state.done]
     shot, hit_turn, row = state.shot.clone(), state.hit_turn.clone(), torch.arange(len(state))

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import game_2048, rng
+from helpers import game_2048, generator, rng
 
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
@@ -12,7 +12,7 @@ CONNECT4 = KInARow(6, 7, 4, gravity=True)
 
 
 def network(game, line_length, num_cell_values=4, open_cells=True):
-    keys = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
+    keys = {"activation": "relu", "init": "orthogonal", "value": True, "generator": generator()}
     return Embedding(game, 8, num_cell_values, open_cells, line_length, [5], **keys)
 
 
@@ -37,7 +37,7 @@ def test_runs_of_cells():
 
 def test_vectors_of_runs_are_added():
     policy, state = network(CONNECT4, 4), played(CONNECT4, 30, 12)
-    torch.nn.init.normal_(policy.bias, generator=rng(3))
+    torch.nn.init.normal_(policy.bias, generator=generator(3))
     runs, _ = board_runs(CONNECT4, 4)
     scores, value = policy.scores(CONNECT4, state)
     for row, cells in enumerate(policy.inputs(CONNECT4, state).flatten(1).long().tolist()):

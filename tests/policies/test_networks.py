@@ -1,11 +1,11 @@
 """What networks of all kinds have in common."""
 
 import pytest
-import torch
 from helpers import SMALL_RULES, make_agent
 
 from rlgames.config.registry import REGISTRY, load_option
 from rlgames.policies.policy import Network
+from rlgames.rng import Rng
 
 NETWORKS = [name for name in REGISTRY["policy"] if issubclass(load_option("policy", name), Network)]
 
@@ -23,6 +23,6 @@ def game_and_policy(name):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_no_positions_have_no_scores(name):
     game, policy = game_and_policy(name)
-    scores, value = policy.scores(game, game.initial(4, torch.Generator())[:0])
+    scores, value = policy.scores(game, game.initial(4, Rng())[:0])
     assert scores.shape == (0, game.spec.actions)
     assert value is None or value.shape == (0,)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import game_2048, make_game, rng
+from helpers import game_2048, generator, make_game, rng
 
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random
@@ -15,12 +15,12 @@ from rlgames.rollouts.play import collect_games
 
 def filled(game, tuples, marks=16):
     policy = Ntuple(game, 1.0, tuples, marks, 0.0, None)
-    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)))
+    policy.values.copy_(torch.rand(len(policy.values), generator=generator(1)))
     return policy
 
 
 def boards(rows, columns, most, count=200):
-    return torch.randint(0, most, (count, rows, columns), generator=rng(2))
+    return torch.randint(0, most, (count, rows, columns), generator=generator(2))
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(3, 3), (2, 4), (4, 4)])

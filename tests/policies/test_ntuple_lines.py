@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from helpers import rng
+from helpers import generator, rng
 
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
@@ -23,7 +23,7 @@ BOARDS = {
 def filled(game, tuples, num_cell_values=16):
     """A network whose values are small whole numbers, so that sums are exact in any order."""
     policy = Ntuple(game, 0.0, tuples, num_cell_values, 0.0, None)
-    policy.values.copy_(torch.randint(-50, 50, policy.values.shape, generator=rng(5)).float())
+    policy.values.copy_(torch.randint(-50, 50, policy.values.shape, generator=generator(5)).float())
     policy.payoffs = 10_000.0, 5.0
     return policy
 
@@ -126,7 +126,7 @@ COMPILED = {
 def states(game, number):
     """Positions of random games in which a move is due."""
     moves, _ = collect_games(game, [Random(game)], max(1, number // 8), rng(3))
-    chosen = torch.randperm(len(moves), generator=rng(4))[:number]
+    chosen = torch.randperm(len(moves), generator=generator(4))[:number]
     return moves.state[chosen]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import game_2048, learner_of, make_learner, make_policy, rng
+from helpers import game_2048, generator, learner_of, make_learner, make_policy, rng
 from markers import one_in
 
 import rlgames as package
@@ -74,7 +74,7 @@ def test_the_other_features():
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1), (2, 3), (4, 4), (3, 5)])
 def test_mirrored_boards_have_the_same_features(shape):
     game = game_2048(*shape)
-    exponents = torch.randint(0, 4, (400, *shape), generator=rng(1))
+    exponents = torch.randint(0, 4, (400, *shape), generator=generator(1))
     every = LinearValue(game, False, list(FEATURES), 1.0)
     expected = every.features(game, game.from_exponents(exponents))
     for turned in (exponents.flip(1), exponents.flip(2)):
@@ -90,7 +90,7 @@ def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, score_scale)
     game = game_2048(3, 3, fours=fours)
     moves, _ = collect_games(game, [Random(game)], 4, rng(2))
     basis = LinearValue(game, score_scale, list(FEATURES), 1.0)
-    basis.weights.copy_(torch.randn(len(FEATURES), generator=rng(3)))
+    basis.weights.copy_(torch.randn(len(FEATURES), generator=generator(3)))
     actual, _ = basis.scores(game, moves.state)
     legal = game.legal_action_mask(moves.state)
     for row in range(0, len(moves), 5):
@@ -112,9 +112,9 @@ def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, score_scale)
 
 
 def test_least_squares_is_numpys_also_where_features_depend_on_each_other():
-    features = torch.randn(300, 5, generator=rng(4), dtype=torch.float64)
+    features = torch.randn(300, 5, generator=generator(4), dtype=torch.float64)
     features[:, 4] = features[:, 0] + features[:, 1]
-    target = torch.randn(300, generator=rng(5), dtype=torch.float64)
+    target = torch.randn(300, generator=generator(5), dtype=torch.float64)
     wanted = np.linalg.lstsq(features.numpy(), target.numpy(), rcond=None)[0]
     assert least_squares(features, target).tolist() == pytest.approx(wanted.tolist())
 
@@ -167,7 +167,7 @@ def remembered(game, *words, games=12, seed=9):
     # Scores that differ, so that the best action does.
     for net in (policy, taught.target_network):
         for p in net.parameters():
-            p.data.copy_(torch.randn(p.shape, generator=rng(int(p.sum() * 1e6) % 999)) / 3)
+            p.data.copy_(torch.randn(p.shape, generator=generator(int(p.sum() * 1e6) % 999)) / 3)
     moves, results = collect_games(game, [Random(game)], games, rng(seed))
     return policy, taught, moves, results
 
@@ -247,7 +247,7 @@ def test_replay_buffer_has_the_latest_moves_and_next_states():
             for i in range(len(moves))
         ]
         latest = {number: rest for number, *rest in added[-40:]}
-        sample: Any = replay.sample_transitions(500, rng(seed))
+        sample: Any = replay.sample_transitions(500, generator(seed))
         drawn, after = sample
         assert len(replay) == len(latest)
         assert set(drawn.reward.tolist()) == set(latest)

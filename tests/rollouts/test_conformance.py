@@ -18,9 +18,10 @@ from rlgames.config.compose import load_config
 from rlgames.config.conf import option_names
 from rlgames.config.schema import arguments
 from rlgames.core.errors import ConfigError
-from rlgames.games.game import HIDDEN
+from rlgames.games.game import HIDDEN, Game
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
+from rlgames.rng import Rng
 from rlgames.rollouts.conformance import (
     CHECKS,
     check,
@@ -131,7 +132,7 @@ def test_invalid_boards_are_refused(name, text):
 @pytest.mark.parametrize("name", NAMES)
 def test_hidden_fields_cannot_be_read(name):
     game = make_game(f"game={name}")
-    public = game.public(game.initial(2, torch.Generator()))
+    public = game.public(game.initial(2, Rng()))
     for hidden in [f.name for f in fields(type(public)) if getattr(public, f.name) is HIDDEN]:
         with pytest.raises(PermissionError):
             getattr(public, hidden) + 1
@@ -147,6 +148,8 @@ class Peeking(KInARow):
 
 
 class Endless(KInARow):
+    step = Game.step
+
     def apply_action(self, state, action):
         after = super().apply_action(state, action)
         return replace(after, done=torch.zeros_like(after.done))
@@ -155,10 +158,12 @@ class Endless(KInARow):
 class FinishedAtStart(KInARow):
     def initial(self, batch, rng):
         state = super().initial(batch, rng)
-        return replace(state, done=torch.rand(batch, generator=rng) < 0.3)
+        return replace(state, done=rng.uniform(batch) < 0.3)
 
 
 class UnequalScores(KInARow):
+    step = Game.step
+
     def apply_action(self, state, action):
         return replace(super().apply_action(state, action), score=state.score + 1)
 

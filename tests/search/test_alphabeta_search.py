@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import game_2048, rng
+from helpers import game_2048, generator, rng
 from markers import slow
 
 from rlgames.games.k_in_a_row import KInARow
@@ -22,7 +22,7 @@ BOARDS = {
 def agent_of(name):
     game, tuples = BOARDS[name]
     policy = Ntuple(game, 0.0, tuples, 16, 0.0, None)
-    policy.values.copy_(torch.randint(-50, 50, policy.values.shape, generator=rng(5)).float())
+    policy.values.copy_(torch.randint(-50, 50, policy.values.shape, generator=generator(5)).float())
     policy.payoffs = 150.0, 5.0
     return game, Agent(game, policy, Argmax("first"))
 
@@ -42,7 +42,7 @@ def negamax(game, policy, state, plies):
 def check(name, plies, number):
     game, agent = agent_of(name)
     moves, _ = collect_games(game, [Random(game)], 20, rng(3))
-    state = moves.state[torch.randperm(len(moves), generator=rng(4))[:number]]
+    state = moves.state[torch.randperm(len(moves), generator=generator(4))[:number]]
     search = AlphaBetaSearch(game, agent, plies)
     actions, values = search.search(state)
     for row in range(len(state)):

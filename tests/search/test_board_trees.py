@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from helpers import game_2048, rng
+from helpers import game_2048, generator, rng
 from markers import quick
 
 from rlgames.config.options.learners import OPTIMIZERS
@@ -44,25 +44,25 @@ SETTINGS = make_option("search", "mcts", simulations=60, num_parallel=5, leaf="v
 
 def network(game, value=True, layers=(16,), activation="tanh", skip=False):
     """A network that learned nothing, with large outputs."""
-    policy = Mlp(game, [*layers], activation, "orthogonal", True, value, rng(1), skip)
-    torch.nn.init.normal_(policy.logits.weight, generator=rng(2))
+    policy = Mlp(game, [*layers], activation, "orthogonal", True, value, generator(1), skip)
+    torch.nn.init.normal_(policy.logits.weight, generator=generator(2))
     if value:
-        torch.nn.init.normal_(policy.value.weight, generator=rng(3))
+        torch.nn.init.normal_(policy.value.weight, generator=generator(3))
     return policy
 
 
 def embedding(game, line_length=3, num_cell_values=4, open_cells=True):
-    keys = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng(1)}
+    keys = {"activation": "relu", "init": "orthogonal", "value": True, "generator": generator(1)}
     policy = Embedding(game, 8, num_cell_values, open_cells, line_length, [5], **keys)
     for parameter in policy.parameters():
-        torch.nn.init.normal_(parameter, generator=rng(2))
+        torch.nn.init.normal_(parameter, generator=generator(2))
     return policy
 
 
 def convolutions(game):
-    policy = Conv(game, [4], "relu", "orthogonal", skip=False, value=True, rng=rng(1))
+    policy = Conv(game, [4], "relu", "orthogonal", skip=False, value=True, generator=generator(1))
     for parameter in policy.parameters():
-        torch.nn.init.normal_(parameter, std=0.3, generator=rng(2))
+        torch.nn.init.normal_(parameter, std=0.3, generator=generator(2))
     return policy
 
 
@@ -198,13 +198,13 @@ def test_points_and_the_discounted_value_of_2048(line_length):
 @pytest.mark.parametrize("layers", [[37, 0, 5], [84, 84, 5, 5, 5]])
 def test_outputs_of_fully_connected_networks(activation, bias, value, layers):
     skip = layers[0] == layers[1]
-    policy = Mlp(CONNECT4, layers, activation, "orthogonal", bias, value, rng(1), skip)
+    policy = Mlp(CONNECT4, layers, activation, "orthogonal", bias, value, generator(1), skip)
     for parameter in policy.parameters():
-        torch.nn.init.normal_(parameter, generator=rng(2))
+        torch.nn.init.normal_(parameter, generator=generator(2))
     inputs = CONNECT4.observe(live_states(CONNECT4, plies=30))
     scores, values = policy(inputs)
     outputs = np.empty((len(inputs), 7 + value), np.float32)
-    forward(policy.packed(), inputs.flatten(1).numpy(), outputs)
+    forward(policy.compiled(CONNECT4).network, inputs.flatten(1).numpy(), outputs)
     expected = scores if values is None else torch.cat([scores, values[:, None]], 1)
     assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)
 

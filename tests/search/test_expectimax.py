@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import game_2048, rng
+from helpers import game_2048, generator, rng
 from markers import one_in
 
 from rlgames.build.players import with_search
@@ -23,7 +23,7 @@ from rlgames.solvers.graph import Graph
 def agent_of(game, marks=16):
     """N-tuples with random values, larger tiles counting as the last of `marks`."""
     policy = Ntuple(game, 0.5, [[0, 1, 2], [0, 1, 3, 4]], marks, 0.0, None)
-    policy.values.copy_(50 * torch.rand(len(policy.values), generator=rng(3)))
+    policy.values.copy_(50 * torch.rand(len(policy.values), generator=generator(3)))
     return Agent(game, policy, Argmax("first"))
 
 
@@ -115,9 +115,9 @@ def slow_downgrade(tiles, least):
 
 def random_tiles(batch, largest):
     """Boards of any tiles, also with two or more of the largest."""
-    share = torch.rand(batch, 1, generator=rng(1))
-    tiles = torch.randint(1, largest + 1, (batch, 16), generator=rng(2))
-    return (tiles * (torch.rand(batch, 16, generator=rng(3)) < share)).long()
+    share = torch.rand(batch, 1, generator=generator(1))
+    tiles = torch.randint(1, largest + 1, (batch, 16), generator=generator(2))
+    return (tiles * (torch.rand(batch, 16, generator=generator(3)) < share)).long()
 
 
 @pytest.mark.parametrize("least", [4, 3000, 4096, 2**14, 2**17])
@@ -152,7 +152,7 @@ def searching_from(tile, agent):
 def test_boards_with_large_tiles_are_searched_downgraded():
     game = game_2048(4, 4)
     policy = Ntuple(game, 1.0, [[0, 1, 2], [0, 1, 4, 5]], 16, 0.0, None)
-    policy.values.copy_(100_000 * torch.rand(len(policy.values), generator=rng(3)))
+    policy.values.copy_(100_000 * torch.rand(len(policy.values), generator=generator(3)))
     agent = Agent(game, policy, Argmax("first"))
     tiles = random_tiles(100, 12)
     tiles[:, :2] = torch.tensor([15, 13])

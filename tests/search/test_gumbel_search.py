@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import make_small_game, rng, some_states, untrained
+from helpers import generator, make_small_game, rng, some_states, untrained
 from markers import quick
 
 from rlgames.config.conf import option_names
@@ -226,7 +226,7 @@ def test_rows_are_searched_independently(settings):
         CONNECT4, simulations=60, num_parallel=5, leaf="value", gumbel_scale=0, **settings
     )
     result = search.search(state, rng())
-    row = torch.randperm(len(state), generator=rng())
+    row = torch.randperm(len(state), generator=generator())
     assert torch.equal(search.search(state[row], rng(9)).visits, result.visits[row])
 
 

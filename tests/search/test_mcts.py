@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import game_2048, make_small_game, rng, some_states, untrained
+from helpers import game_2048, generator, make_small_game, rng, some_states, untrained
 from markers import quick, slow
 
 import rlgames as package
@@ -123,7 +123,7 @@ def test_rows_are_searched_independently(monkeypatch):
     search = with_network(CONNECT4, simulations=40, leaf="value")
     result = search.search(live, rng())
     visits, quality = result.visits, result.q
-    order = torch.randperm(len(live), generator=rng())
+    order = torch.randperm(len(live), generator=generator())
     for rows, parts in ((order, 1 << 24), (torch.arange(5), 1 << 24), (order, 2000)):
         monkeypatch.setattr(mcts, "MAX_NODE_ACTIONS", parts)
         result = search.search(live[rows], rng(9))

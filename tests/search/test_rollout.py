@@ -12,6 +12,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.capabilities import ListedWorlds, find, reason_missing
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
+from rlgames.rollouts.play import GamePool
 from rlgames.sampling import Stochastic
 from rlgames.search import rollout
 
@@ -140,9 +141,8 @@ def test_both_seats_play_on_in_tic_tac_toe():
         cells = cells[:played] + mover + cells[played + 1 :]
     # x wins in one move.
     win = made("search", "rollout", TICTACTOE, untrained(TICTACTOE, 1), **ALL)
-    dice = rng()
-    result = win.search(state, dice)
-    assert torch.equal(dice.get_state(), rng().get_state())  # no chance
+    result = win.search(state, rng())
+    assert torch.equal(result.visits, win.search(state, rng(1)).visits)  # no chance
     assert int(result.action) == 2
     assert float(result.value) == 1.0
 
@@ -152,10 +152,8 @@ def test_random_play_of_2048_becomes_strong():
     player = made("search", "rollout", game, Random(game), simulations=30)
     scores = []
     for chooser in (Random(game), player):
-        state, dice = game.initial(40, rng(1)), rng(2)
-        while not bool(state.done.all()):
-            state = game.step(state, chooser.choose(state, dice), dice)
-        scores.append(float(state.score.mean()))
+        pool = GamePool(game, [chooser], 40, rng(2))
+        scores.append(float(pool.run().state.score.mean()))
     assert scores[1] > 1.3 * scores[0]
 
 
@@ -189,9 +187,7 @@ def test_noise_brings_other_actions_to_be_tried():
     for scale in (0.0, 3.0):
         settings = {"max_num_considered_actions": 2, "gumbel_scale": scale}
         search = made("search", "rollout", LINE, player, **settings)
-        dice = rng(5)
-        results = [search.search(state, dice) for _ in range(40)]
-        assert torch.equal(dice.get_state(), rng(5).get_state()) == (scale == 0)
+        results = [search.search(state, rng(seed)) for seed in range(40)]
         assert all(int((result.visits > 0).sum()) == 2 for result in results)
         tried[scale] = {a for r in results for a in r.visits[0].nonzero()[:, 0].tolist()}
     likeliest = player.policy.scores(LINE, state)[0][0].topk(2).indices

@@ -48,11 +48,9 @@ def test_a_move_that_is_taken_back_and_played_again_has_the_same_dice(type_lines
 
 def test_a_game_is_recorded_as_the_common_loop_records_it():
     game = make_game("game=tictactoe")
-    players, generator = [Random(game), Random(game)], rng(5)
-    moves, final = collect_games(game, players, 1, generator)
-    generator = rng(5)
-    state = game.initial(1, generator)
-    ours, last = InteractiveGame(game, players, [0, 1], state, generator).collect()
+    players, own = [Random(game), Random(game)], rng(5).rows(1)
+    moves, final = collect_games(game, players, 1, rng(5))
+    ours, last = InteractiveGame(game, players, [0, 1], game.initial(1, own), own).collect()
     assert ours.action.tolist() == moves.action.tolist()
     assert ours.player.tolist() == moves.player.tolist()
     assert last.state.score.tolist() == final.state.score.tolist()

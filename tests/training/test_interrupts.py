@@ -282,7 +282,7 @@ def small_files(max_bytes):
 
 
 CANNOT_WRITE = {
-    "File too large": lambda: small_files(9_000),
+    "File too large": lambda: small_files(4_000),
     "No such file": lambda: shutil.rmtree("run"),
 }
 

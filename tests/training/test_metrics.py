@@ -18,6 +18,7 @@ from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.learners.dqn import spread_metrics
 from rlgames.learners.learner import return_metrics
 from rlgames.players.player import Random
+from rlgames.rng import Rng
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import LATEST, read_metrics
@@ -84,7 +85,7 @@ def test_every_learner_has_a_run():
 
 def test_final_positions_that_repeat_are_counted_once():
     game = game_2048(2, 2)
-    final: Any = GamePool(game, [Random(game)], 8, torch.Generator().manual_seed(1)).run().state
+    final: Any = GamePool(game, [Random(game)], 8, Rng(1)).run().state
     repeated = final[torch.arange(8) // 4]
     assert game_statistics(game, repeated)["distinct_games"] == 2 / 8
     assert "distinct_games" not in game_statistics(game, final[:7])  # too few to tell
@@ -92,7 +93,7 @@ def test_final_positions_that_repeat_are_counted_once():
 
 def test_the_points_of_the_agent_are_of_the_seat_that_it_had():
     game = make_game("game=tictactoe")
-    rng = torch.Generator().manual_seed(0)
+    rng = Rng(0)
     seating = torch.arange(9)[:, None] % 2 == torch.tensor([1, 0])
     players = [Random(game), Random(game)]
     trajectories, final = collect_games(game, players, 9, rng, seating=seating.long())
@@ -105,7 +106,7 @@ def test_the_points_of_the_agent_are_of_the_seat_that_it_had():
 def test_an_evaluation_has_its_standard_error_and_the_points_in_each_seat():
     game = make_game("game=tictactoe")
     settings = EvaluationSettings(games=400)
-    rng = torch.Generator().manual_seed(0)
+    rng = Rng(0)
     evaluation = evaluate(game, Random(game), settings, rng, Random(game))
     details = evaluation.details("points")
     variances = []
@@ -143,7 +144,7 @@ def test_entries_that_were_never_learned_are_counted_at_each_line(learner, init_
 
 def test_returns_and_games_with_a_reward():
     game = make_game("game=tictactoe")
-    rng = torch.Generator().manual_seed(0)
+    rng = Rng(0)
     trajectories, _ = collect_games(game, [Random(game)], 4, rng)
     reward = (trajectories.game == 2).float() - 2.0 * (trajectories.game == 3).float()
     metrics = return_metrics(trajectories, reward, reward)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from helpers import (
     command,
+    generator,
     interrupt_after,
     made,
     make_game,
@@ -22,6 +23,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship
 from rlgames.players.player import Random
+from rlgames.rng import Rng
 from rlgames.rollouts.conformance import random_positions, visible
 from rlgames.rollouts.play import GamePool
 from rlgames.training.train import train
@@ -104,7 +106,7 @@ def test_positions_of_a_file_are_analyzed(name, tmp_path):
 
 def test_density_samples_other_layouts_for_each_move():
     game = Battleship(10, 10, [5, 4, 3, 3, 2]).to(ACCELERATOR)
-    generator = torch.Generator(ACCELERATOR).manual_seed(0)
+    generator = Rng(0, device=ACCELERATOR)
     state = game.public(game.initial(1, generator))
     first, second = (
         made("player", "density", game, samples=50, steps=0).priority(state, generator)
@@ -116,7 +118,7 @@ def test_density_samples_other_layouts_for_each_move():
 @pytest.mark.parametrize("name", NAMES)
 def test_random_games_are_played(name):
     game = make_game(f"game={name}").to(ACCELERATOR)
-    generator = torch.Generator(ACCELERATOR).manual_seed(0)
+    generator = Rng(0, device=ACCELERATOR)
     results = GamePool(game, [Random(game)], 50, generator).run()
     assert results.state.done.all()
     assert random_positions(game, 5).done.device.type == ACCELERATOR
@@ -130,8 +132,10 @@ def test_the_accelerator_plays_by_the_rules_of_the_cpu(name):
     state = here.initial(20, rng(1))
     copy = state.to(ACCELERATOR)
     for ply in range(min(here.spec.max_plies, 60)):
-        action = here.sample_legal_action(here.public(state), torch.rand(20, generator=rng(ply)))
-        chance = torch.rand(20, here.spec.num_chance_inputs, generator=rng(1000 + ply))
+        action = here.sample_legal_action(
+            here.public(state), torch.rand(20, generator=generator(ply))
+        )
+        chance = torch.rand(20, here.spec.num_chance_inputs, generator=generator(1000 + ply))
         state = here.apply_action(state, action)
         copy = there.apply_action(copy, action.to(ACCELERATOR))
         if here.spec.num_chance_inputs:

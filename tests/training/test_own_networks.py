@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import rng
+from helpers import generator
 from markers import slow
 from processes import metrics_without_times
 from torch import nn
@@ -15,13 +15,13 @@ from torch import nn
 import rlgames
 from rlgames.config import registry
 from rlgames.core.callbacks import ADDED, Callback
-from rlgames.core.rng import make_generator, torch_seeded
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.dqn import Dqn
 from rlgames.learners.gradient import GradientLearner
 from rlgames.learners.learner import LearnerContext
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
+from rlgames.rng import Rng, torch_seeded
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics
 from rlgames.sampling import EpsilonGreedy
@@ -33,7 +33,7 @@ WORDS += ["eval_games=8", "eval_every=20", "log_every=10", "solve_seconds=0", "s
 class Layers(Network):
     """A network of torch's own initial weights, with one layer of a kind."""
 
-    def __init__(self, game, kind, value, rng):
+    def __init__(self, game, kind, value, generator):
         super().__init__()
         self.first = nn.Linear(math.prod(game.spec.observation), 8)
         self.last = nn.Linear(8, game.spec.actions)
@@ -136,10 +136,10 @@ def test_a_network_learns_in_training_mode_and_plays_in_evaluation_mode(monkeypa
 
 def test_buffers_reach_the_target_of_dqn():
     game = KInARow(3, 3, 3, gravity=False)
-    policy = Layers(game, "batch_norm", False, rng()).eval()
+    policy = Layers(game, "batch_norm", False, generator()).eval()
     reward = Reward(game, "outcome")
     learner = Dqn(
-        LearnerContext(game, policy, EpsilonGreedy(0.1, None, "first"), reward, rng()),
+        LearnerContext(game, policy, EpsilonGreedy(0.1, None, "first"), reward, generator()),
         buffer_size=10, updates_per_batch=1, minibatch_size=4, n_step=1, target_every=2,
         polyak_tau=0.5, lr=0.1,
     )  # fmt: skip
@@ -208,9 +208,8 @@ def test_torch_goes_on_after_a_seeded_block_as_before():
     torch.manual_seed(5)
     expected = torch.rand(4)
     torch.manual_seed(5)
-    with torch_seeded(1, "x"):
-        first = torch.rand(3)
-        assert torch.equal(first, torch.rand(3, generator=make_generator(1, "x")))
+    with torch_seeded(Rng(1, "x")):
+        assert torch.equal(torch.rand(3), torch.rand(3, generator=Rng(1, "x").generator()))
     assert torch.equal(torch.rand(4), expected)
 
 

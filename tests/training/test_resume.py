@@ -282,10 +282,7 @@ def test_a_gpu_run_loads_and_resumes_on_the_cpu(tmp_path, monkeypatch):
     train_and_interrupt(monkeypatch, out(SALVO, run), 2)
     path = run / "checkpoints/latest.safetensors"
     checkpoint = Checkpoint.read(path)
-    generators = checkpoint.state["source"]["generators"]
-    for name in generators:
-        generators[name] = torch.zeros(16, dtype=torch.uint8)
-    changed(path, config=checkpoint.config | {"device": "cuda"}, state=checkpoint.state)
+    changed(path, config=checkpoint.config | {"device": "cuda"})
     if not torch.cuda.is_available():
         assert open_run(run).agent().policy
         with pytest.raises(ConfigError, match="this machine has no device=cuda"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_game, make_game_and_rules, make_learner, rng
+from helpers import generator, make_game, make_game_and_rules, make_learner, rng
 from markers import one_in
 
 import rlgames as package
@@ -101,7 +101,7 @@ def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
     first, ended = collect_games(game, players, 5, rng(1))
     later, ended_later = collect_games(game, players, 4, rng(2))
     records.append(tmp_path / "games", game, rules, ["one"], later, ended_later)
-    demonstrations = Demonstrations.read(tmp_path / "games", game, rules, "one", rng(5))
+    demonstrations = Demonstrations.read(tmp_path / "games", game, rules, "one", generator(5))
     public = FinalStates(game.public(ended.state), ended.num_moves)
     more = FinalStates(game.public(ended_later.state), ended_later.num_moves)
     policy, learner = make_learner(game, *small)
@@ -121,8 +121,8 @@ def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
 
 def test_whole_games_are_sampled_evenly():
     game = make_game("game=2048", "board=3")
-    moves, results = collect_games(game, [Random(game)], 5, rng(2))
-    source = Demonstrations(moves, results, rng(2))
+    moves, results = collect_games(game, [Random(game)], 5, rng(1))
+    source = Demonstrations(moves, results, generator(2))
     expected = torch.bincount(moves.game)
     assert len(results.score.unique()) == 5
     for count in (3, 5, 12):
@@ -143,7 +143,7 @@ def test_only_the_demonstrators_moves_are_learned(tmp_path):
     game, rules = make_game_and_rules("game=tictactoe")
     moves, _, _ = recorded(tmp_path / "games", game, rules)
     for name, player in (("one", 0), ("other", 1)):
-        found = Demonstrations.read(tmp_path / "games", game, rules, name, rng()).trajectories
+        found = Demonstrations.read(tmp_path / "games", game, rules, name, generator()).trajectories
         expected = moves.by_player(player)
         assert torch.equal(by_game(found.action, found), by_game(expected.action, expected))
         assert set(found.seat.tolist()) == {0, 1}
@@ -154,7 +154,7 @@ def test_games_without_a_move_of_the_demonstrator_are_left_out(tmp_path):
     for number, name in enumerate(("one", "other")):
         played = collect_games(game, [Random(game)], 5, rng(number))
         records.append(tmp_path / "games", game, rules, [name], *played)
-    demonstrations = Demonstrations.read(tmp_path / "games", game, rules, "other", rng())
+    demonstrations = Demonstrations.read(tmp_path / "games", game, rules, "other", generator())
     assert demonstrations.trajectories.num_games == 5
     sampled, final_states = demonstrations.sample(7)
     assert torch.bincount(sampled.game, minlength=7).all()
@@ -215,7 +215,7 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
     policy, _ = make_learner(
         game, "game=tictactoe", "learner=reinforce", "learner.baseline=none", "policy.layers=[8]"
     )
-    context = LearnerContext(game, policy, None, None, rng())
+    context = LearnerContext(game, policy, None, None, generator())
     clone: Any = build_learner(make_option("learner", "behavior_cloning"), context, 0.01)
     total = agreed = 0.0
     for row in range(len(moves)):

@@ -18,6 +18,7 @@ from rlgames.games.fleets.posterior import Posterior
 from rlgames.games.fleets.sunk_ships import Seen, SinkingSlots
 from rlgames.games.game import HIDDEN, Game, State
 from rlgames.games.symmetry import board_symmetries
+from rlgames.rng import Rng
 
 SAMPLES = 64
 """A hidden layout is chosen from this many samples if the layouts are not listed."""
@@ -52,8 +53,11 @@ class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
         """Initial positions with these fleets, uint8 [B, N], or [B, seats, N] if all seats have
         one."""
 
-    def initial(self, batch: int, rng: torch.Generator) -> S:
+    def initial(self, batch: int, rng: Rng) -> S:
         seats, cells = self.spec.seats, self.fleet.num_cells
+        rng = rng.rows(batch)
+        if seats == 2:
+            rng = rng[torch.arange(2 * batch) // 2].fold_in(torch.arange(2 * batch) % 2)
         layouts = self.fleet.sample(seats * batch, rng)
         return self._start(layouts if seats == 1 else layouts.view(batch, seats, cells))
 
@@ -98,9 +102,10 @@ class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
         """What counts and lists the layouts that agree."""
         return LayoutCounter(self.fleet, self.slots if self.announces_sinkings else None)
 
-    def occupancy(self, state: S, samples: int = 0, rng: torch.Generator | None = None) -> Tensor:
+    def occupancy(self, state: S, samples: int = 0, rng: Rng | None = None) -> Tensor:
         """Float32 [B, N]: the probability that each cell of the hidden fleet has a ship, given all
         that the seat to move has seen; see Posterior."""
+        rng = None if rng is None else rng.to("cpu")
         occupancy = self.posterior.occupancy(self.seen(state).cpu(), samples, rng)
         return occupancy.to(state.done.device)
 
@@ -126,9 +131,9 @@ class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
         """Bool [B, L]: the listed layouts that agree with all that the seat to move has seen."""
         return self.posterior.agreeing(self.seen(state).cpu()) > 0
 
-    def sample_layouts(self, state: S, rng: torch.Generator) -> Tensor:
+    def sample_layouts(self, state: S, rng: Rng) -> Tensor:
         """Uint8 [B, N]: for each position a hidden fleet that agrees with all that was seen."""
-        layouts = self.posterior.sample(self.seen(state).cpu(), SAMPLES, rng)
+        layouts = self.posterior.sample(self.seen(state).cpu(), SAMPLES, rng.to("cpu"))
         return layouts.to(state.done.device)
 
     @cached_property

@@ -11,12 +11,16 @@ import torch
 from torch import Tensor
 
 from rlgames.games.state import Tables
+from rlgames.rng import Rng
 
 MAX_TABLE_CELLS = 20_000_000
 """Layouts are listed while the list has at most this many cells."""
 
 MAX_ATTEMPTS = 2_000_000
 """Random placements of a fleet that are tried before it counts as impossible."""
+
+MIN_ATTEMPTS = 1024
+"""At least about as many are tried at once."""
 
 MAX_OPERATIONS = 1_000_000_000
 """Cells that are filled at most in these attempts."""
@@ -47,46 +51,51 @@ class Fleet(Tables):
         self.placements = {length: placements(rows, columns, length) for length in {*ships}}
         self.layouts = self._list_layouts()
         if self.layouts is None:
-            self.sample(1, torch.Generator().manual_seed(0))
+            self.sample(1, Rng())
         elif not len(self.layouts):
             raise ValueError(f"ships={ships} cannot be placed on {rows}x{columns} cells")
 
     def __len__(self) -> int:
         return len(self.ships)
 
-    def sample(self, batch: int, rng: torch.Generator) -> Tensor:
+    def sample(self, batch: int, rng: Rng) -> Tensor:
         """Uint8 [B, N]: random layouts, the ships numbered from 1.
 
         Raises ValueError if MAX_ATTEMPTS random placements of the fleet, or as many as
         MAX_OPERATIONS allows, all overlap.
         """
         if self.layouts is not None:
-            row = torch.randint(len(self.layouts), (batch,), generator=rng, device=rng.device)
-            return self.layouts[row]
+            return self.layouts[rng.integers(len(self.layouts), batch)]
+        rng = rng.rows(batch)
         tables = [self.placements[ship].to(rng.device) for ship in self.ships]
         max_attempts = min(MAX_ATTEMPTS, MAX_OPERATIONS // (self.num_cells * len(tables)))
-        accepted: list[Tensor] = []
-        missing, attempts = batch, 0
-        while missing > 0:
-            count = max(4 * missing, 1024)
-            covered = torch.zeros(count, self.num_cells, dtype=torch.uint8, device=rng.device)
+        layouts = torch.zeros(batch, self.num_cells, dtype=torch.uint8, device=rng.device)
+        missing, attempts, tried = torch.arange(batch, device=rng.device), 0, 0
+        while len(missing):
+            # Several attempts of each game at once, of which the first valid one counts.
+            count = max(4, MIN_ATTEMPTS // len(missing))
+            game = missing.repeat_interleave(count)
+            attempt = tried + torch.arange(count, device=rng.device).repeat(len(missing))
+            places = rng[game].fold_in(attempt)
+            covered = torch.zeros(len(game), self.num_cells, dtype=torch.uint8, device=rng.device)
             number = torch.zeros_like(covered)
             for ship, table in enumerate(tables):
-                row = torch.randint(len(table), (count,), generator=rng, device=rng.device)
-                placement = table[row]
+                placement = table[places.fold_in(ship).integers(len(table), len(game))]
                 covered += placement
                 number += (ship + 1) * placement
             # Rejecting layouts whose ships overlap keeps all layouts equally likely.
-            valid = number[covered.amax(1) == 1][:missing]
-            accepted.append(valid)
-            missing -= len(valid)
-            attempts += count
-            if attempts > max_attempts and missing == batch:
+            is_valid = (covered.amax(1) == 1).view(-1, count)
+            first = is_valid.byte().argmax(1)
+            found = is_valid.any(1)
+            rows = (torch.arange(len(missing), device=rng.device) * count + first)[found]
+            layouts[missing[found]] = number[rows]
+            missing, attempts, tried = missing[~found], attempts + len(game), tried + count
+            if attempts > max_attempts and len(missing) == batch:
                 raise ValueError(
                     f"ships={self.ships} could not be placed on {self.rows}x{self.columns} cells: "
                     f"{attempts:,} random placements all overlapped; use fewer or shorter ships"
                 )
-        return torch.cat(accepted)
+        return layouts
 
     def _list_layouts(self) -> Tensor | None:
         """Ships of equal length are interchangeable: the earlier one has the earlier placement."""

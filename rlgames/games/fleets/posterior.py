@@ -16,6 +16,7 @@ from torch import Tensor
 from rlgames.core.rows import Rows
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings
+from rlgames.rng import Rng
 
 MAX_ENUMERATED_LAYOUTS = 20_000
 """Beliefs are computed from the list of all layouts while it has at most this many."""
@@ -25,6 +26,10 @@ CHUNK = 1 << 12
 
 MAX_ATTEMPTS = 16
 """Draws of a listed layout before all of them are compared with the announced sunk ships."""
+
+LAST_PARTS = -1, -2, -3
+"""The parts of a sample's random numbers for its last ship, the order of equal ships, and the
+choice among samples; ship by ship it has those from 0 on."""
 
 HIT_WEIGHT = 6.0
 """A placement is drawn this many times as often for each open hit that it covers."""
@@ -36,7 +41,7 @@ class _Particles:
 
     game: int64 [S], the row of the batch. covered: float32 [S, N], the cells of the ships placed.
     weight: float64 [S]. last: float32 [S, P], the possible placements of the last ship. placed:
-    int64 [S, ships - 1], the placements of the others.
+    int64 [S, ships - 1], the placements of the others. rng: of the samples.
     """
 
     game: Tensor
@@ -44,6 +49,7 @@ class _Particles:
     weight: Tensor
     last: Tensor
     placed: Tensor
+    rng: Rng
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class Posterior:
         self._ship_length_index = torch.tensor([self._lengths.index(length) for length in ships])
         self._num_ships, self._ship_cells = len(ships), fleet.ship_cells
 
-    def occupancy(self, seen: Seen, samples: int = 0, rng: torch.Generator | None = None) -> Tensor:
+    def occupancy(self, seen: Seen, samples: int = 0, rng: Rng | None = None) -> Tensor:
         """Float32 [B, N]: the probability that each cell has a ship.
 
         samples: layouts drawn with rng for each game if they are not listed.
@@ -114,10 +120,12 @@ class Posterior:
             agree = self.agreeing(seen)
             return (agree @ self._listed) / agree.sum(1, keepdim=True).clamp(min=1)
         assert rng is not None
+        rng = rng.rows(len(seen.shot))
         counts = torch.zeros(seen.shot.shape, dtype=torch.float64)
         missing = torch.arange(len(seen.shot))
-        for _ in range(3):
-            counts[missing] = self._sampled_counts(seen[missing], samples, rng)
+        for attempt in range(3):
+            of_attempt = rng[missing].fold_in(attempt)
+            counts[missing] = self._sampled_counts(seen[missing], samples, of_attempt)
             missing = missing[counts[missing].sum(1) == 0]
             if not len(missing):
                 break
@@ -126,18 +134,20 @@ class Posterior:
             counts[row] = self._counts_by_ship(seen.shot[row], seen.hit[row])
         return (counts / counts.sum(1, keepdim=True) * self._ship_cells).float()
 
-    def sample(self, seen: Seen, samples: int, rng: torch.Generator) -> Tensor:
+    def sample(self, seen: Seen, samples: int, rng: Rng) -> Tensor:
         """Uint8 [B, N]: for each row a numbered layout that agrees with the observations.
 
         The distribution is exact if the layouts are listed, and nearly so with many samples.
         Raises RuntimeError if no layout that agrees is found.
         """
+        rng = rng.rows(len(seen.shot))
         if self._listed is not None:
             return self._sample_listed(seen, rng)
         result = torch.zeros(seen.shot.shape, dtype=torch.uint8)
         missing = torch.arange(len(result))
-        for _ in range(5):
-            layouts = self._sample_particles(seen[missing], samples, rng)
+        for attempt in range(5):
+            of_attempt = rng[missing].fold_in(attempt)
+            layouts = self._sample_particles(seen[missing], samples, of_attempt)
             result[missing] = layouts
             missing = missing[(layouts == 0).all(1)]
             if not len(missing):
@@ -160,51 +170,51 @@ class Posterior:
                 weight[row, layout] = sinkings[row].agree(self._numbered[layout]).float()
         return weight
 
-    def _sample_listed(self, seen: Seen, rng: torch.Generator) -> Tensor:
+    def _sample_listed(self, seen: Seen, rng: Rng) -> Tensor:
         assert self._numbered is not None
         sinkings = seen.sinkings
         weight = self.agreeing(Seen(seen.shot, seen.hit))
-        index = _sample_index(weight, rng)
+        index = rng.choice(weight)
         if sinkings is not None:
             rejected = torch.arange(len(weight))
-            for _ in range(MAX_ATTEMPTS):
+            for attempt in range(MAX_ATTEMPTS):
                 agrees = sinkings[rejected].agree(self._numbered[index[rejected]])
                 rejected = rejected[~agrees]
                 if not len(rejected):
                     break
-                index[rejected] = _sample_index(weight[rejected], rng)
+                index[rejected] = rng[rejected].fold_in(attempt).choice(weight[rejected])
             # Few layouts agree with the rows that are left: compare all layouts.
             weight[rejected] = self.agreeing(seen[rejected])
-            index[rejected] = _sample_index(weight[rejected], rng)
+            index[rejected] = rng[rejected].fold_in(MAX_ATTEMPTS).choice(weight[rejected])
         if not bool((weight.amax(1) > 0).all()):
             raise RuntimeError("no layout agrees with the observations")
         return self._numbered[index]
 
-    def _sample_particles(self, seen: Seen, samples: int, rng: torch.Generator) -> Tensor:
+    def _sample_particles(self, seen: Seen, samples: int, rng: Rng) -> Tensor:
         """Uint8 [B, N]: one of each row's samples, by weight; all zeros where there is none."""
         result = torch.zeros(seen.shot.shape, dtype=torch.uint8)
         best = torch.full((len(result),), -torch.inf, dtype=torch.float64)
         for particles in self._particles(seen, samples, rng):
-            last = _sample_index(particles.last, rng)
-            layout = self._number_ships(torch.cat([particles.placed, last[:, None]], 1), rng)
+            last_ship, order, choice = (particles.rng.fold_in(part) for part in LAST_PARTS)
+            last = last_ship.choice(particles.last)
+            layout = self._number_ships(torch.cat([particles.placed, last[:, None]], 1), order)
             weight = particles.weight * particles.last.sum(1)
-            noise = torch.empty(len(weight), dtype=torch.float64).exponential_(generator=rng)
             # The largest of these scores is a draw by weight.
-            score = weight.log() - noise.clamp(min=1e-30).log()
+            score = weight.log() + choice.gumbel(len(weight)).double()
             best = best.scatter_reduce(0, particles.game, score, "amax")
             is_best = (score == best[particles.game]) & (score > -torch.inf)
             rows = is_best.nonzero()[:, 0]
             result[particles.game[rows]] = layout[rows]
         return result
 
-    def _number_ships(self, placed: Tensor, rng: torch.Generator) -> Tensor:
+    def _number_ships(self, placed: Tensor, rng: Rng) -> Tensor:
         """Uint8 [S, N] from the placements of all ships, int64 [S, ships], in any order.
 
         Ships of equal length are numbered at random.
         """
         length_index = self._length_index[placed]
         order = length_index.argsort(dim=1, stable=True)
-        noise = torch.rand(placed.shape, generator=rng)
+        noise = rng.uniform(*placed.shape)
         # Ships sorted by length, ships of equal length shuffled.
         number = (noise + self._ship_length_index).argsort(1)
         layout = torch.zeros(len(placed), self._table.shape[1])
@@ -213,7 +223,7 @@ class Posterior:
             layout = layout + cells * (number[:, place, None] + 1)
         return layout.to(torch.uint8)
 
-    def _sampled_counts(self, seen: Seen, samples: int, rng: torch.Generator) -> Tensor:
+    def _sampled_counts(self, seen: Seen, samples: int, rng: Rng) -> Tensor:
         """Float64 [B, N]: how often the cells are covered, up to a factor for each row."""
         total = torch.zeros(seen.shot.shape, dtype=torch.float64)
         for particles in self._particles(seen, samples, rng):
@@ -222,20 +232,20 @@ class Posterior:
             total.index_add_(0, particles.game, particles.weight[:, None] * covered.double())
         return total
 
-    def _particles(self, seen: Seen, samples: int, rng: torch.Generator) -> Iterator[_Particles]:
+    def _particles(self, seen: Seen, samples: int, rng: Rng) -> Iterator[_Particles]:
         """Samples for each row, in chunks."""
         step = max(1, CHUNK // samples)
         for start in range(0, len(seen.shot), step):
-            yield self._sample_chunk(start, seen[slice(start, start + step)], samples, rng)
+            rows = slice(start, min(start + step, len(seen.shot)))
+            yield self._sample_chunk(start, seen[rows], samples, rng[rows])
 
-    def _sample_chunk(
-        self, start: int, seen: Seen, samples: int, rng: torch.Generator
-    ) -> _Particles:
+    def _sample_chunk(self, start: int, seen: Seen, samples: int, rng: Rng) -> _Particles:
         """start: the row of the first game."""
         hits = seen.hit.float()
         avoids_misses = (seen.shot.float() - hits) @ self._table.T == 0
         slots = None if seen.sinkings is None else self._slots(seen.sinkings, samples)
         game = torch.arange(len(hits)).repeat_interleave(samples)
+        rng = rng[game].fold_in(torch.arange(samples).repeat(len(hits)))
         remaining = self._fleet.expand(len(game), -1).clone()  # ships to place, by length
         covered = torch.zeros(len(game), hits.shape[1])
         weight = torch.ones(len(game), dtype=torch.float64)
@@ -245,7 +255,7 @@ class Posterior:
             if slots is not None:
                 possible = possible * slots.are_open()
             likelihood, ways = self._next_placements(possible, covered, open_hits, remaining)
-            chosen = _sample_index(likelihood, rng)[:, None]
+            chosen = rng.fold_in(number).choice(likelihood)[:, None]
             probability = likelihood.gather(1, chosen)[:, 0] / likelihood.sum(1)
             chosen_ways = ways.gather(1, chosen)[:, 0]
             alive = chosen_ways > 0
@@ -264,13 +274,13 @@ class Posterior:
                     column[rows]
                     for column in (game, covered, weight, open_hits, possible, remaining, placed)
                 )
-                slots = None if slots is None else slots[rows]
+                slots, rng = None if slots is None else slots[rows], rng[rows]
         if slots is not None:
             possible = possible * slots.are_open()
         table = self._table.T
         fits = possible * (covered @ table == 0) * (remaining > 0)[:, self._length_index]
         last = fits * (open_hits @ table == open_hits.sum(1, keepdim=True))
-        return _Particles(game + start, covered, weight, last, placed)
+        return _Particles(game + start, covered, weight, last, placed, rng)
 
     def _slots(self, sinkings: Sinkings, samples: int) -> _Slots:
         slot, to_fill = sinkings.slot_of_placement(self._cells, self._placement_lengths)
@@ -300,10 +310,3 @@ class Posterior:
         fits = ((shot & ~hit).float() @ self._table.T) == 0
         weight = fits * self._fleet[self._length_index] * 10 ** (hit.float() @ self._table.T)
         return (weight @ self._table).double() + 1e-9
-
-
-def _sample_index(weight: Tensor, rng: torch.Generator) -> Tensor:
-    """Int64 [S]: a column for each row of float32 [S, P], by weight; any where all are 0."""
-    total = weight.cumsum(1)
-    u = torch.rand(len(weight), 1, generator=rng) * total[:, -1:]
-    return torch.searchsorted(total, u, right=True)[:, 0].clamp(max=weight.shape[1] - 1)
