@@ -105,8 +105,9 @@ class SelfPlayActor:
         self.agent, self.games = build_actor(cfg)
         self.process = f"{socket.gethostname()}:{os.getpid()}"
 
-    def join(self) -> None:
-        """Return once the actor can play."""
+    def join(self) -> str:
+        """Return the actor's host and PID, once it can play."""
+        return self.process
 
     def play(self, weights: Weights, num_games: int, games_played: int) -> Games:
         """Play the games of the run that follow games_played others."""
@@ -297,12 +298,11 @@ class RaySource(GameSource):
                 number, first = self._tasks.pop(task)
                 result = _get(task)
                 self._free.append(number)
-                if result is None:  # it has joined
-                    continue
-                self._played[first] = result
-                before = self._processes.get(number, result.process)
-                self._num_restarts += before != result.process
-                self._processes[number] = result.process
+                process = result if isinstance(result, str) else result.process
+                self._num_restarts += self._processes.get(number, process) != process
+                self._processes[number] = process
+                if not isinstance(result, str):  # which it returns when it joins
+                    self._played[first] = result
         return bool(ready)
 
 
@@ -337,7 +337,7 @@ def _accepts_connections(host: str, port: int) -> bool:
         return False
 
 
-def _get(task: Any) -> Games | None:
+def _get(task: Any) -> Games | str:
     """The result of a task. Raises what the actor raised, and ConnectionError where it cannot be
     restarted."""
     try:

@@ -121,7 +121,7 @@ def test_neither_the_number_of_actors_nor_their_tasks_change_a_training(tmp_path
         code, output = Training(tmp_path, *words, *engine).ended()
         assert code == 0, output
         path = tmp_path / actors[-1:] / "checkpoints/latest.safetensors"
-        trained.append(Checkpoint.read(path).weights)
+        trained.append(Checkpoint.read(path).policy)
     for other in trained[1:]:
         assert all(torch.equal(trained[0][name], other[name]) for name in other)
 
