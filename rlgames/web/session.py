@@ -17,8 +17,7 @@ from torch import Tensor
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.text import counted
 from rlgames.drawing.mark_styles import legend
-from rlgames.drawing.pictures import board_scenes
-from rlgames.drawing.svg import board_svg
+from rlgames.drawing.svg import mark_looks
 from rlgames.evaluation.positions import parse_position, position_line
 from rlgames.games import board_text
 from rlgames.games.capabilities import HiddenInformation, find
@@ -28,7 +27,7 @@ from rlgames.games.notation import cells_to_choose, legal_names, move_name, pars
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
 from rlgames.players.player import Player
 from rlgames.rng import Rng
-from rlgames.rollouts.interactive import InteractiveGame, describe_ending
+from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.play import START
 from rlgames.web.hints import HINTS
 from rlgames.web.table import YOU, Table
@@ -232,7 +231,9 @@ class Session:
         return self._common() | {
             "ply": at,
             "plies": last,
-            "status": self._status(seen, int(state.current_seat[0]), is_yours, at == last),
+            "seat": int(state.current_seat[0]),
+            "scores": seen.score[0].tolist(),
+            "turns": int(seen.turn[0]),
             "turn": "over" if is_over else "you" if is_yours else "player",
             "history": self.game.history(seen, 0),
             "boards": boards,
@@ -257,11 +258,10 @@ class Session:
         assert placement is not None
         marks = ["#" if ship else "." for ship in placement.layout().tolist()]
         board = board_text.split(marks, placement.fleet.columns)
-        length = placement.next_length
         return {
             "ply": len(placement.cells),
             "plies": len(placement.cells),
-            "status": f"Place your ship of {length}: choose its two ends",
+            "length": placement.next_length,
             "turn": "place",
             "boards": self._draw([board], [[]], ["your sea"]),
             "moves": [
@@ -277,7 +277,7 @@ class Session:
         positions: Sequence[State],
         at: int,
         overlay: Mapping[int, tuple[float, str]] | None = None,
-    ) -> list[dict[str, str]]:
+    ) -> list[dict[str, Any]]:
         """The boards at a ply, with frames around the cells that the last move changed, or that won
         the game."""
         state, before = positions[at], positions[max(0, at - 1)]
@@ -301,42 +301,30 @@ class Session:
         changed: Sequence[Sequence[int]],
         titles: Sequence[str] = (),
         overlay: Mapping[int, tuple[float, str]] | None = None,
-    ) -> list[dict[str, str]]:
-        form, spec = self.game.board_format, self.game.spec
-        cells = range(form.rows * form.columns)
-        names = [form.cell_name(cell) for cell in cells]
-        titles = titles or self.game.board_titles or [self.table.rules.name] * len(boards)
-        scenes = board_scenes(boards, form, overlay or {}, changed)
-        return [
-            {
-                "title": title if len(boards) > 1 else "",
-                "svg": board_svg(scene, names, title),
-                "legend": legend(chain(*marks), spec.hidden, spec.seats),
-            }
-            for scene, title, marks in zip(scenes, titles, boards, strict=True)
-        ]
-
-    def _status(self, seen: State, seat: int, is_yours: bool, is_present: bool) -> str:
-        """Whose turn it is, or how the game ended, in a sentence. seat: the one to move."""
-        spec, marks = self.game.spec, self.game.seat_marks
-        if bool(seen.done[0]):
-            names = [f"seat {number}" for number in (1, 2)]
-            viewer = 0 if spec.seats == 1 else self._viewer
-            ending = describe_ending(self.game, seen, viewer, names)
-            return ending[0].upper() + ending[1:]
-        turn = f"turn {int(seen.turn[0]) + 1}"
-        turn += f", score {float(seen.score[0, seat]):g}" if spec.goal == "score" else ""
-        if not is_present:
-            return f"Before {turn}"
-        who = "" if spec.seats == 1 else f" as {marks[seat]}" if marks else f" in seat {seat + 1}"
-        mover = "Your turn" if is_yours else f"{self.seats[seat]} is to move"
-        return f"{mover}{who}, {turn}"
+    ) -> list[dict[str, Any]]:
+        """Boards as page.js draws them: the look of each mark, the marks of the cells, the cells
+        with a frame and, by cell, how dark a hint is and its label."""
+        spec, titles = self.game.spec, titles or self.game.board_titles or [""] * len(boards)
+        shown = []
+        for number, board in enumerate(boards):
+            marks = [*chain(*board)]
+            shown.append(
+                {
+                    "title": titles[number] if len(boards) > 1 else "",
+                    "legend": legend(marks, spec.hidden, spec.seats),
+                    "looks": mark_looks(self.game.board_format, {*marks}),
+                    "marks": marks,
+                    "chosen": [*changed[number]],
+                    "hints": {} if number or overlay is None else overlay,
+                }
+            )
+        return shown
 
     # Hints
 
     def hint(self, kind: str, ply: int | None = None) -> dict[str, Any]:
-        """What an agent, a search or a solver says about a position: {boards, summary, moves:
-        [{move, share, text}]}; share: of a bar, 0 to 1. Raises ConfigError.
+        """What an agent, a search or a solver says about a position: {boards, summary, value,
+        moves}; see Hint. Raises ConfigError.
         """
         if kind not in self.table.hints(self.seats, self.search):
             raise ConfigError(f"there is no hint {kind!r} here")
@@ -353,4 +341,5 @@ class Session:
             return {"boards": [], "summary": "", "moves": []}
         found = HINTS[kind](self.table, self.seats, self.search, self._seen(state))
         boards = self._boards(positions, at, found.overlay)
-        return {"boards": boards, "summary": found.summary, "moves": found.moves[:MAX_LISTED]}
+        hint = {"summary": found.summary, "value": found.value, "moves": found.moves[:MAX_LISTED]}
+        return {"boards": boards, **hint}
