@@ -118,9 +118,10 @@ def _new(words: str, own: dict[str, Any]) -> str:
     kept = list[str]()
     for word in words.split():
         name, _, value = word.partition("=")
-        is_same = as_typed(own.get(name)) == value
-        with suppress(TypeError, ValueError):
-            is_same |= float(own.get(name)) == float(value)
+        former = as_typed(own.get(name))
+        is_same = former == value
+        with suppress(ValueError):
+            is_same |= float(former) == float(value)
         if not is_same and name.partition(".")[0] not in KEPT:
             kept.append(word)
     return " ".join(kept)

@@ -41,7 +41,7 @@ FIRST_SHARE, SEARCH_SHARE = 0.4, 0.6
 START_SECONDS, JOB_SECONDS = 4.0, 1.0
 """About what a process needs to start, and a training besides its games."""
 
-MIN_GAIN, KEPT_GAIN = 0.02, 0.75
+MIN_GAIN, KEPT_GAIN = 0.02, 0.8
 """A better result is better by this fraction of random play's at least; a part of a change does
 what the whole one does if it keeps this fraction of the gain."""
 
@@ -139,16 +139,16 @@ class Trials:
     def _search(self, found: Candidates) -> None:
         games = self.first_games(len(found))
         together = [found.together] if found.together.parts else []
-        self.train([*together, *found.remedies], games, share=SEARCH_SHARE)
-        others = found.single
-        if not (together and self.outcome(found.together).status == "better"):
-            others = [*others, *found.generic]
+        likely = [*together, *found.remedies, *found.single]
+        count = max(self.parallel, len(together) + len(found.remedies))
+        self.train(likely[:count], games, share=SEARCH_SHARE)
+        helps = bool(together) and self.outcome(found.together).status == "better"
+        others = likely[count:] if helps else [*likely[count:], *found.generic]
         self.train(others, games, share=SEARCH_SHARE)
         ranked = self.ranked()
         if ranked and len(ranked[0].change.parts) > 1 and ranked[0].status == "better":
-            smallest = self.smallest(ranked[0].change, games)
-            ranked = [self.outcome(smallest), *(each for each in ranked if each.change != smallest)]
-        pool = [each.change for each in ranked if each.values]
+            self.smallest(ranked[0].change, games)
+        pool = [each.change for each in self.ranked() if each.values]
         while pool and not self.is_late():
             pool = pool[: max(1, len(pool) // 3)]
             games, seeds = self.after(2 * games), 2 if len(pool) > 1 else 3
@@ -157,20 +157,25 @@ class Trials:
             if games == self.total and len(pool) == 1:
                 return
 
-    def smallest(self, change: Change, games: int) -> Change:
-        """A smallest part of a change that keeps most of its gain, by delta debugging. Parts that
-        are better alone come first, so that halves are likely to hold all that matter."""
+    def smallest(self, change: Change, games: int) -> None:
+        """Find a smallest part of a change that keeps most of its gain. Parts that are better by
+        themselves come first, so that halves are likely to hold all that matter."""
         gain = self.outcome(change).gain
 
-        def helps(parts: Sequence[str]) -> bool:
-            part = Change(tuple(each for each in change.parts if each in parts), change.origin)
-            self.train([part], games)
-            return self.outcome(part).gain >= KEPT_GAIN * gain
+        def part(kept: Sequence[str]) -> Change:
+            return Change(tuple(each for each in change.parts if each in kept), change.origin)
 
-        order = {part: self.outcome(Change((part,))).gain for part in change.parts}
-        parts = sorted(change.parts, key=lambda part: -order[part])
-        kept = minimal(parts, helps, self.is_late)
-        return Change(tuple(each for each in change.parts if each in kept), change.origin)
+        def first_that_helps(lists: Sequence[Sequence[str]]) -> Sequence[str] | None:
+            for first in range(0, len(lists), self.parallel):
+                few = lists[first : first + self.parallel]
+                self.train([*map(part, few)], games)
+                for kept in few:
+                    if self.outcome(part(kept)).gain >= KEPT_GAIN * gain:
+                        return kept
+            return None
+
+        gains = {each: self.outcome(Change((each,))).gain for each in change.parts}
+        minimal(sorted(change.parts, key=lambda each: -gains[each]), first_that_helps)
 
     def train(
         self, changes: Sequence[Change], games: int, seeds: int = 1, share: float = 1.0
@@ -226,7 +231,7 @@ class Trials:
         name = f"eval/{self.run.metric}"
         known = [line for line in lines if name in line]
         error = known[-1].get(f"{name}_std_error") if known else None
-        half = None if error is None else Z_95 * error
+        half = Z_95 * error if error else None
         return [line["games"] for line in known], [line[name] for line in known], half
 
     def _values(self, change: Change, games: float) -> list[float]:
@@ -264,32 +269,33 @@ class Trials:
         return max(MIN_GAIN * size, 3 * error if error == error else 0.0)
 
     def ranked(self) -> list[Outcome]:
-        """What was tried: better ones first, of these the ones with the most games, of equals the
-        smaller change."""
+        """What was tried: better ones first, of these those with the most games; of others that
+        gain nearly as much as the best the smallest change."""
         every = [self.outcome(each) for each in self.tried]
+        best = max((each.gain for each in every), default=0.0)
 
-        def order(each: Outcome) -> tuple[bool, float, int]:
-            unit = self.margin(each.control or [0.0]) or 1.0
-            gain = round(each.gain / unit) if math.isfinite(each.gain) else -math.inf
-            return each.status != "better", -gain, len(each.change.words)
+        def order(each: Outcome) -> tuple[bool, int, bool, int, float]:
+            is_far = each.gain < KEPT_GAIN * best
+            size = len(each.change.words)
+            return each.status != "better", -each.games, is_far, is_far or size, -each.gain
 
         return sorted(every, key=order)
 
 
 def minimal(
-    parts: Sequence[str], helps: Callable[[Sequence[str]], bool], is_late: Callable[[], bool]
-) -> list[str]:
-    """A smallest list of parts that helps, from which none can be left out: delta debugging.
+    parts: Sequence[str],
+    first_that_helps: Callable[[Sequence[Sequence[str]]], Sequence[str] | None],
+) -> Sequence[str]:
+    """A smallest list of parts that helps: none of them can be left out. Delta debugging.
 
-    parts: which help together. is_late: to stop with what is known.
+    parts: which help together. first_that_helps: of some lists of parts; None for none.
     """
-    kept, pieces = [*parts], 2
-    while len(kept) > 1 and not is_late():
+    kept, pieces = parts, 2
+    while len(kept) > 1:
         size = math.ceil(len(kept) / pieces)
         subsets = [kept[first : first + size] for first in range(0, len(kept), size)]
-        rest = [[part for part in kept if part not in subset] for subset in subsets]
-        tried = [*subsets, *(rest if len(subsets) > 2 else [])]
-        smaller = next((each for each in tried if not is_late() and helps(each)), None)
+        others = [[part for part in kept if part not in subset] for subset in subsets]
+        smaller = first_that_helps([*subsets, *(others if len(subsets) > 2 else [])])
         if smaller is not None:
             pieces = 2 if smaller in subsets else max(pieces - 1, 2)
             kept = smaller
