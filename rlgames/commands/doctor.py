@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlgames.commands.doctor_changes import UNCHANGED, Candidates, candidates
-from rlgames.commands.doctor_trials import Outcome, Trials, cell
 from rlgames.config.plugins import command_for_run
 from rlgames.core.errors import ConfigError
 from rlgames.core.jobs import num_cores
@@ -24,14 +22,17 @@ from rlgames.runs.series import Training
 from rlgames.terminal.jobs import jobs_view
 from rlgames.terminal.tables import Column, print_table
 
+if TYPE_CHECKING:
+    from rlgames.commands.doctor_changes import Candidates
+    from rlgames.commands.doctor_trials import Outcome, Trials
+
 MAX_SECONDS = 300.0
 """The longest time of try=true."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What trying has shown, the best first. control: the run after as many games as the first of
-    the outcomes."""
+    """What trying has shown, the best first. plugins: of the command."""
 
     run: Training
     outcomes: Sequence[Outcome]
@@ -44,17 +45,18 @@ class Tried:
 
     def show(self) -> None:
         """Print a table, and what to do."""
+        from rlgames.commands.doctor_trials import cell
+
         metric, best = self.run.metric, next(iter(self.outcomes), None)
         if best is None:
             print("nothing was tried: the time was too short")
             return
         rows = [each for each in self.outcomes if each.status != "not finished"]
-        unchanged = f"{UNCHANGED}: {metric}"
         columns = [
             Column("change", [str(each.change) for each in rows], is_text=True),
             Column("games", [f"{each.games:,}" if each.values else "" for each in rows]),
             Column(metric, [each.cell(metric) for each in rows]),
-            Column(unchanged, [cell(metric, each.control) for each in rows]),
+            Column(f"unchanged: {metric}", [cell(metric, each.control) for each in rows]),
             Column("it is", [each.status for each in rows], is_text=True),
         ]
         print_table("after equally many games", columns, "table")
@@ -119,6 +121,9 @@ def run(cfg: Any) -> Result:
 
 def try_changes(cfg: Any, result: Result, training: Training, seconds: float) -> Result:
     """Try what may help a run, for so many seconds; after Ctrl-C with what is known."""
+    from rlgames.commands.doctor_changes import candidates
+    from rlgames.commands.doctor_trials import Trials
+
     trials = Trials(training, seconds, cfg.jobs or num_cores(), cfg.plugins)
     found, code = candidates(training), 0
     print(printable(_cost(trials, found)), flush=True)
