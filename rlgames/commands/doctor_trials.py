@@ -111,7 +111,8 @@ class Trials:
 
     def first_games(self, count: int) -> int:
         """The games of the first trainings of so many changes."""
-        whole = self.run.run.seconds or 0.0
+        seconds, games = self.run.run.seconds or 0.0, self.run.run.games
+        whole = seconds * self.total / games if games else math.inf
         room = FIRST_SHARE * self.parallel * (self.seconds - START_SECONDS)
         fitting = [part for part in FRACTIONS if count * (part * whole + JOB_SECONDS) <= room]
         return self.after(max(fitting, default=FRACTIONS[0]) * self.total)

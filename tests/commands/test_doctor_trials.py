@@ -149,7 +149,7 @@ def test_trainings_that_are_there_go_on(trials):
 @pytest.mark.parametrize(("seconds", "games"), [(60.0, 400), (20.0, 200), (10.0, 100), (1.0, 100)])
 def test_with_more_time_trainings_begin_with_more_games(trials, seconds, games):
     trials.seconds = seconds
-    trials.run = SimpleNamespace(run=SimpleNamespace(seconds=9.0))
+    trials.run = SimpleNamespace(run=SimpleNamespace(seconds=9.0, games=400))
     assert trials.first_games(2) == games
 
 
