@@ -30,6 +30,10 @@ KEPT = {
 
 MAX_GENERIC = 10
 
+MIN_UPDATES, MIN_RATIO = 50, 4
+"""A run may play fewer games than its preset, so that it would make few updates with the preset's
+batch: the batch is at most its games divided by this. Less than this ratio is no difference."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -131,7 +135,7 @@ def differing_parts(own: dict[str, Any], base: TrainConfig, only: Sequence[str] 
     """The words that give a run the settings of another config, without the rules of its game; an
     option that is replaced comes with its keys. only: these groups; none: all."""
     parts, groups, rules = list[str](), groups_of(TrainConfig), vars(base.game)
-    for name, value in _settings(base).items():
+    for name, value in (_settings(base) | {"batch": _batch(own, base.batch)}).items():
         group, _, key = name.partition(".")
         if group in KEPT or name in rules or (only and group not in only):
             continue
@@ -144,6 +148,13 @@ def differing_parts(own: dict[str, Any], base: TrainConfig, only: Sequence[str] 
         elif as_text(own.get(name)) != as_text(value):
             parts.append(f"{name}={as_typed(value)}")
     return parts
+
+
+def _batch(own: dict[str, Any], batch: int) -> int:
+    """The batch for a run with these settings, by the batch of a preset."""
+    former, fitting = int(own["batch"]), max(1, min(batch, own["games"] // MIN_UPDATES))
+    ratio = max(former, fitting) / min(former, fitting)
+    return fitting if ratio >= MIN_RATIO else former
 
 
 def _generic_words(run: Training, presets: dict[str, TrainConfig]) -> list[str]:

@@ -46,7 +46,7 @@ def test_a_smallest_set_of_changes_is_found(needed):
 
 
 def test_the_settings_that_differ_from_a_preset_are_tried_alone_and_together():
-    words = ["game=tictactoe", "policy=mlp", "learner=ppo", "games=500", "lr=0.5"]
+    words = ["game=tictactoe", "policy=mlp", "learner=ppo", "games=90000", "lr=0.5"]
     own = settings_of(*words, "learner.clip_range=0.01", "eval_games=7", "seed=3")
     preset = load_config(TrainConfig, ["experiment=tictactoe_mlp"])
     assert differing_parts(own, preset) == ["learner.clip_range=0.2", "lr=0.002"]
@@ -59,15 +59,26 @@ def test_an_option_that_is_replaced_comes_with_its_keys():
 
 
 def test_the_rules_of_the_game_are_no_change():
-    own = settings_of("game=salvo", "board=3", "ships=[2]", "batch=64")
-    assert differing_parts(own, load_config(TrainConfig, ["experiment=salvo"])) == ["batch=512"]
+    own = settings_of("game=salvo", "board=3", "ships=[2]", "lr=0.1")
+    assert differing_parts(own, load_config(TrainConfig, ["experiment=salvo"])) == ["lr=0.002"]
+
+
+@pytest.mark.parametrize(
+    ("games", "batch", "parts"),
+    [(100_000, 1, ["batch=512"]), (100_000, 256, []), (10_000, 2, ["batch=200"]), (9_000, 80, [])],
+)
+def test_the_batch_of_a_preset_is_tried_if_it_is_far_and_leaves_enough_updates(games, batch, parts):
+    own = settings_of("game=salvo", f"games={games}", f"batch={batch}")
+    assert differing_parts(own, load_config(TrainConfig, ["experiment=salvo"])) == parts
 
 
 def test_candidates_begin_with_the_nearest_preset():
-    found = candidates(training_of("experiment=2048_3x3_ntuple", "fours=0.2", "lr=0.25", "batch=7"))
+    found = candidates(
+        training_of("experiment=2048_3x3_ntuple", "fours=0.2", "lr=0.25", "window=7")
+    )
     assert found.base == "preset 2048_3x3_ntuple"
-    assert found.together.parts == ("batch=2048", "lr=1.0")
-    assert found.single == [Change(("batch=2048",)), Change(("lr=1.0",))]
+    assert found.together.parts == ("window=64", "lr=1.0")
+    assert found.single == [Change(("window=64",)), Change(("lr=1.0",))]
     assert any("learner=ppo" in each.words for each in found.generic)
 
 
