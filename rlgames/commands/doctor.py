@@ -47,11 +47,11 @@ class Tried:
         """Print a table, and what to do."""
         from rlgames.commands.doctor_trials import cell
 
-        metric, best = self.run.metric, next(iter(self.outcomes), None)
-        if best is None:
-            print("nothing was tried: the time was too short")
-            return
         rows = [each for each in self.outcomes if each.status != "not finished"]
+        if not rows:
+            print("the time was too short: no change was evaluated; the same command goes on")
+            return
+        metric, best = self.run.metric, rows[0]
         columns = [
             Column("change", [str(each.change) for each in rows], is_text=True),
             Column("games", [f"{each.games:,}" if each.values else "" for each in rows]),

@@ -140,11 +140,12 @@ class Trials:
     def _search(self, found: Candidates) -> None:
         games = self.first_games(len(found))
         together = [found.together] if found.together.parts else []
-        likely = [*together, *found.remedies, *found.single]
+        every = [*together, *found.remedies, *found.single, *found.generic]
         count = max(self.parallel, len(together) + len(found.remedies))
-        self.train(likely[:count], games, share=SEARCH_SHARE)
+        self.train(every[:count], games, share=SEARCH_SHARE)
         helps = bool(together) and self.outcome(found.together).status == "better"
-        others = likely[count:] if helps else [*likely[count:], *found.generic]
+        left_out = found.generic if helps else ()
+        others = [change for change in every[count:] if change not in left_out]
         self.train(others, games, share=SEARCH_SHARE)
         ranked = self.ranked()
         if ranked and len(ranked[0].change.parts) > 1 and ranked[0].status == "better":
