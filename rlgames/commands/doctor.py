@@ -40,8 +40,7 @@ class Tried:
 
     def command(self, outcome: Outcome) -> str:
         """What to type to train with a change."""
-        command = command_for_run("train", self.run.run.path, self.plugins)
-        return f"{command} {outcome.change}"
+        return command_for_run("train", self.run.run.path, self.plugins, *outcome.change.words)
 
     def show(self) -> None:
         """Print a table, and what to do."""
@@ -155,7 +154,7 @@ def with_scores(training: Training) -> Training:
         return training
     try:
         spread = score_spread(training.run.path)
-    except (ConfigError, OSError, ValueError):
+    except (ConfigError, OSError, RuntimeError, ValueError):  # also of a plugin's policy
         return training
     return replace(training, lines=[*training.lines, {"train/score_spread": spread}])
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.schema import as_typed, groups_of
-from rlgames.config.typed import own_keys, to_plain
+from rlgames.config.typed import from_plain, own_keys, to_plain
 from rlgames.runs.diagnosis import diagnose
 from rlgames.runs.files import as_text, flatten
 from rlgames.runs.series import Training
@@ -87,6 +87,7 @@ def candidates(run: Training) -> Candidates:
     """What to try for a run. Raises ConfigError."""
     from rlgames.config.compose import load_config, presets_of
 
+    from_plain(run.run.config)  # names the plugins that it needs
     own = run.run.settings
     presets = presets_of(own["game"])
     of_learner = [name for name in presets if presets[name].learner.name == own["learner"]]
