@@ -160,8 +160,9 @@ def with_scores(training: Training) -> Training:
 
 
 def score_spread(path: Path) -> float:
-    """How much the scores of a run's policy differ between positions of random play, at most, as a
-    fraction of the largest score. Raises ConfigError for a run that cannot be loaded."""
+    """How much the scores of a run's policy differ between positions of random play, apart from the
+    direction in which they differ most, as a fraction of the largest score: 0 if it drops its
+    input, and behind a layer of one unit. Raises ConfigError for a run that cannot be loaded."""
     import torch
 
     from rlgames.build.agents import open_run
@@ -171,9 +172,9 @@ def score_spread(path: Path) -> float:
     with torch_settings_restored(), torch.no_grad():
         agent = open_run(path, "latest").agent(device=torch.device("cpu"))
         positions = random_positions(agent.game)
-        scores, _ = agent.policy.scores(agent.game, positions)
-    largest = float(scores.abs().max())
-    return float((scores.amax(0) - scores.amin(0)).max()) / (largest or 1.0)
+        scores = agent.policy.scores(agent.game, positions)[0].double()
+    spreads = torch.linalg.svdvals(scores - scores.mean(0)) / len(scores) ** 0.5
+    return float(spreads[1:2].sum() / (scores.abs().max() or 1.0))
 
 
 def show(result: Result) -> None:

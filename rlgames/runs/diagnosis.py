@@ -99,8 +99,10 @@ RULES: tuple[Rule, ...] = (
         "same_scores",
         (),
         lambda run: run.score_spread.end < 1e-4,
-        "the policy gives the same scores in all positions",
-        lambda run: f"they differ by {run.score_spread.end:.1g} of their size at most",
+        "the policy does not tell positions apart: it drops its input, or a layer is too narrow",
+        lambda run: (
+            f"its scores differ in one direction only, by {run.score_spread.end:.1g} in others"
+        ),
         "policy=mlp policy.layers=[128,128]",
     ),
     Rule(

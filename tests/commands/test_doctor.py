@@ -2,12 +2,15 @@
 
 import json
 from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from helpers import check_refused
+import torch
+from helpers import check_refused, make_game
 
 import rlgames as package
-from rlgames.commands.doctor import with_scores
+from rlgames.commands.doctor import score_spread, with_scores
 from rlgames.core.errors import NonFiniteError
 from rlgames.runs.diagnosis import diagnose
 from rlgames.runs.series import Training
@@ -36,6 +39,25 @@ def test_a_certain_cause_ends_a_training_that_went_badly(rlgames, tmp_path):
     }
     assert [each["run"] for each in found["no_finding"]] == ["well"]
     assert [each["run"] for each in found["damaged"]] == ["damaged"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "is_blind"),
+    [
+        (lambda scores: scores, False),
+        (lambda scores: torch.ones_like(scores), True),
+        (lambda scores: scores[:, :1] * torch.arange(9.0), True),
+    ],
+    ids=["healthy", "drops its input", "one unit"],
+)
+def test_a_policy_that_does_not_tell_positions_apart_is_known(scores, is_blind, monkeypatch):
+    game = make_game("game=tictactoe")
+    policy = SimpleNamespace(
+        scores=lambda game, state: (scores(game.observe(state).flatten(1)[:, :9]), None)
+    )
+    run = SimpleNamespace(agent=lambda device: SimpleNamespace(game=game, policy=policy))
+    monkeypatch.setattr("rlgames.build.agents.open_run", lambda path, name: run)
+    assert (score_spread(Path()) < 1e-4) == is_blind
 
 
 def test_a_run_must_be_named(rlgames):
