@@ -137,7 +137,7 @@ def try_changes(cfg: Any, result: Result, training: Training, seconds: float) ->
 
 def _cost(trials: Trials, found: Candidates) -> str:
     """What trying will cost."""
-    first = trials.first_games(len(found))
+    first = trials.first_games(found.num_first)
     return (
         f"tries up to {counted(len(found), 'change')} (first those to the {found.base}), each with "
         f"{first:,} of {counted(trials.total, 'game')}, then the best with more; it takes "

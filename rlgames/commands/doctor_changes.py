@@ -31,8 +31,8 @@ KEPT = {
 MAX_GENERIC = 10
 
 MIN_UPDATES, MIN_RATIO = 50, 4
-"""A run may play fewer games than its preset, so that it would make few updates with the preset's
-batch: the batch is at most its games divided by this. Less than this ratio is no difference."""
+"""A run may play fewer games than its preset, so a larger batch leaves at least so many updates. A
+batch that differs by less than this ratio is no difference."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,11 @@ class Candidates:
 
     def __len__(self) -> int:
         return sum(map(len, (self.together.parts[:1], self.single, self.remedies, self.generic)))
+
+    @property
+    def num_first(self) -> int:
+        """About how many trainings the first games are for, with those of smaller sets."""
+        return len(self) + 2 * len(self.single)
 
 
 def candidates(run: Training) -> Candidates:
@@ -153,7 +158,8 @@ def differing_parts(own: dict[str, Any], base: TrainConfig, only: Sequence[str] 
 
 def _batch(own: dict[str, Any], batch: int) -> int:
     """The batch for a run with these settings, by the batch of a preset."""
-    former, fitting = int(own["batch"]), max(1, min(batch, own["games"] // MIN_UPDATES))
+    former = int(own["batch"])
+    fitting = min(batch, max(former, own["games"] // MIN_UPDATES))
     ratio = max(former, fitting) / min(former, fitting)
     return fitting if ratio >= MIN_RATIO else former
 

@@ -138,7 +138,7 @@ class Trials:
                 timer.cancel()
 
     def _search(self, found: Candidates) -> None:
-        games = self.first_games(len(found))
+        games = self.first_games(found.num_first)
         together = [found.together] if found.together.parts else []
         every = [*together, *found.remedies, *found.single, *found.generic]
         count = max(self.parallel, len(together) + len(found.remedies))
@@ -254,19 +254,21 @@ class Trials:
             return Outcome(change, "failed" if failed else "not finished")
         games = min(played[-1] for played, _, _ in curves)
         values, control = self._values(change, games), self._values(UNCHANGED, games)
-        control = control or [self.run.random]  # a run that failed before its first evaluation
-        sign, margin = self.run.sign, self.margin(control)
-        gain, status = sign * (fmean(values) - fmean(control)), "the same"
-        if gain > margin and min(sign * v for v in values) > max(sign * v for v in control):
+        if not control and self.run.random == self.run.random:
+            control = [self.run.random]  # of a run that failed before its first evaluation
+        sign, margin, status = self.run.sign, self.margin(values), "the same"
+        gain = sign * (fmean(values) - fmean(control)) if control else math.inf
+        highest = max((sign * value for value in control), default=-math.inf)
+        if gain > margin and min(sign * value for value in values) > highest:
             status = "better"
         elif gain < -margin:
             status = "worse"
         half = curves[0][2] if len(curves) == 1 else None
         return Outcome(change, status, int(games), values, control, gain, half)
 
-    def margin(self, control: Sequence[float]) -> float:
+    def margin(self, values: Sequence[float]) -> float:
         """Smaller differences say nothing."""
-        size = abs(self.run.random if self.run.random == self.run.random else fmean(control))
+        size = abs(self.run.random if self.run.random == self.run.random else fmean(values))
         error = self.run.std_error.last
         return max(MIN_GAIN * size, 3 * error if error == error else 0.0)
 

@@ -1,6 +1,8 @@
 """`rlgames doctor RUN try=SECONDS`: what is tried, and how it is compared with the run."""
 
 import json
+import math
+from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -65,7 +67,10 @@ def test_the_rules_of_the_game_are_no_change():
 
 @pytest.mark.parametrize(
     ("games", "batch", "parts"),
-    [(100_000, 1, ["batch=512"]), (100_000, 256, []), (10_000, 2, ["batch=200"]), (9_000, 80, [])],
+    [
+        *[(100_000, 1, ["batch=512"]), (100_000, 256, []), (10_000, 2, ["batch=200"])],
+        *[(9_000, 80, []), (900, 80, []), (9_000, 4000, ["batch=512"])],
+    ],
 )
 def test_the_batch_of_a_preset_is_tried_if_it_is_far_and_leaves_enough_updates(games, batch, parts):
     own = settings_of("game=salvo", f"games={games}", f"batch={batch}")
@@ -132,6 +137,15 @@ def test_one_seed_that_is_not_better_is_enough_to_doubt(trials):
     for seed, turns in enumerate([[5.0, 5.0], [8.5, 8.5]]):
         write_run(trials.path(change, seed), turns=turns)
     assert trials.outcome(change).status == "the same"
+
+
+@pytest.mark.parametrize("random", [8.25, math.nan])
+def test_what_learns_is_better_than_a_run_that_failed_at_its_start(trials, random):
+    run = replace(trials.run, lines=[], references={"random": random})
+    trials = Trials(run, 60.0, 2, [])
+    change = Change(("lr=0.3",))
+    write_run(trials.path(change, 0), turns=[5.0])
+    assert trials.outcome(change).status == "better"
 
 
 def test_of_changes_that_help_alike_the_smallest_is_first(trials):
