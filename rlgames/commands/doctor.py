@@ -1,54 +1,184 @@
-"""`rlgames doctor`: why runs do not learn, from their files alone; nothing heavy is imported."""
+"""`rlgames doctor`: why runs do not learn, by rules over their files, and by trying what helps."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlgames.config.commands import DoctorConfig
+from rlgames.config.plugins import command_for_run
 from rlgames.core.errors import ConfigError
+from rlgames.core.jobs import num_cores
+from rlgames.core.signals import INTERRUPTED, Interrupted
 from rlgames.core.text import counted, printable
-from rlgames.runs.diagnosis import diagnose, still_improves, verdict
+from rlgames.runs.diagnosis import CERTAIN, diagnose, still_improves, verdict
+from rlgames.runs.directory import TRIALS
 from rlgames.runs.files import DamagedRun
 from rlgames.runs.find import find_runs, run_path
 from rlgames.runs.series import Training
+from rlgames.terminal.jobs import jobs_view
+from rlgames.terminal.tables import Column, print_table
+
+if TYPE_CHECKING:
+    from rlgames.commands.doctor_changes import Candidates
+    from rlgames.commands.doctor_trials import Outcome, Trials
+
+MAX_SECONDS = 300.0
+"""The longest time of try=true."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What trying has shown, the best first. plugins: of the command."""
+
+    run: Training
+    outcomes: Sequence[Outcome]
+    plugins: list[str] = field(default_factory=list)
+
+    def command(self, outcome: Outcome) -> str:
+        """What to type to train with a change."""
+        return command_for_run("train", self.run.run.path, self.plugins, *outcome.change.words)
+
+    def show(self) -> None:
+        """Print a table, and what to do."""
+        from rlgames.commands.doctor_trials import cell
+
+        rows = [each for each in self.outcomes if each.status != "not finished"]
+        if not rows:
+            print("the time was too short: no change was evaluated; the same command goes on")
+            return
+        metric, best = self.run.metric, rows[0]
+        columns = [
+            Column("change", [str(each.change) for each in rows], is_text=True),
+            Column("games", [f"{each.games:,}" if each.values else "" for each in rows]),
+            Column(metric, [each.cell(metric) for each in rows]),
+            Column(f"unchanged: {metric}", [cell(metric, each.control) for each in rows]),
+            Column("it is", [each.status for each in rows], is_text=True),
+        ]
+        print_table("after equally many games", columns, "table")
+        if best.status == "better":
+            print(printable(f"this helps: {best.change}"))
+            print(printable(f"   {self.command(best)}"))
+        else:
+            print("nothing that was tried helps")
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was read of each run. damaged: why the others could not be."""
+    """What was read of each run. damaged: why the others could not be. tried: with try=."""
 
     runs: dict[Path, Training]
     damaged: dict[Path, str]
+    tried: Tried | None = None
+    exit_code: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
         rows = [(str(path), run, diagnose(run)) for path, run in self.runs.items()]
+        tried = {} if self.tried is None else {"tried": [e.as_dict() for e in self.tried.outcomes]}
         return {
             "findings": [{"run": path} | each for path, _, found in rows for each in found],
             "no_finding": [
                 {"run": path, "verdict": verdict(run)} for path, run, found in rows if not found
             ],
             "damaged": [{"run": str(path), "reason": why} for path, why in self.damaged.items()],
+            **tried,
         }
 
 
-def run(cfg: DoctorConfig) -> Result:
-    """Read the runs. Raises ConfigError if there are none."""
+def run(cfg: Any) -> Result:
+    """Read the runs, and try what may help one of them. Raises ConfigError if there are none."""
     if not cfg.runs:
         raise ConfigError("doctor needs a run", "as in: rlgames doctor outputs")
+    seconds = getattr(cfg, "try")
     result = Result({}, {})
     for path in find_runs([str(run_path(name)) for name in cfg.runs]):
         try:
             result.runs[path] = Training.read(path)
         except DamagedRun as error:
             result.damaged[path] = error.error
-    return result
+    if len(result.runs) == 1 and not result.damaged:
+        ((path, training),) = result.runs.items()
+        result.runs[path] = with_scores(training)
+    if not seconds:
+        return result
+    if len(result.runs) != 1:
+        raise ConfigError(f"try= takes one run, not {len(result.runs)}", "name the run")
+    (training,) = result.runs.values()
+    if training.status == "running":
+        raise ConfigError(f"{training.run.path} still trains", "stop it, or wait, before try=")
+    if not training.is_weak:
+        return result
+    if seconds is True:
+        seconds = min(MAX_SECONDS, max(training.run.seconds or 0.0, 1.0))
+    with redirect_stdout(sys.stdout if cfg.format == "table" else sys.stderr):
+        return try_changes(cfg, result, training, seconds)
+
+
+def try_changes(cfg: Any, result: Result, training: Training, seconds: float) -> Result:
+    """Try what may help a run, for so many seconds; after Ctrl-C with what is known."""
+    from rlgames.commands.doctor_changes import candidates
+    from rlgames.commands.doctor_trials import Trials
+
+    trials = Trials(training, seconds, cfg.jobs or num_cores(), cfg.plugins)
+    found, code = candidates(training), 0
+    print(printable(_cost(trials, found)), flush=True)
+    try:
+        with jobs_view() as view:
+            trials.search(found, view)
+    except Interrupted:
+        code = INTERRUPTED
+    tried = Tried(training, trials.ranked(), cfg.plugins)
+    return replace(result, tried=tried, exit_code=code)
+
+
+def _cost(trials: Trials, found: Candidates) -> str:
+    """What trying will cost."""
+    first = trials.first_games(found.num_first)
+    return (
+        f"tries up to {counted(len(found), 'change')} (first those to the {found.base}), each with "
+        f"{first:,} of {counted(trials.total, 'game')}, then the best with more; it takes "
+        f"{trials.seconds:.0f} s, {counted(trials.parallel, 'training')} at a time, and keeps them "
+        f"in {trials.run.run.path / TRIALS}"
+    )
+
+
+def with_scores(training: Training) -> Training:
+    """A weak run with one more metric, score_spread, unless its cause is certain without it or it
+    cannot be loaded here."""
+    is_known = any(each["name"] in CERTAIN for each in diagnose(training))
+    if is_known or not training.is_weak or not training.result.values:
+        return training
+    try:
+        spread = score_spread(training.run.path)
+    except (ConfigError, OSError, RuntimeError, ValueError):  # also of a plugin's policy
+        return training
+    return replace(training, lines=[*training.lines, {"train/score_spread": spread}])
+
+
+def score_spread(path: Path) -> float:
+    """How much the scores of a run's policy differ between positions of random play, apart from the
+    direction in which they differ most, as a fraction of the largest score: 0 if it drops its
+    input, and behind a layer of one unit. Raises ConfigError for a run that cannot be loaded."""
+    import torch
+
+    from rlgames.build.agents import open_run
+    from rlgames.core.devices import torch_settings_restored
+    from rlgames.rollouts.conformance import random_positions
+
+    with torch_settings_restored(), torch.no_grad():
+        agent = open_run(path, "latest").agent(device=torch.device("cpu"))
+        positions = random_positions(agent.game)
+        scores = agent.policy.scores(agent.game, positions)[0].double()
+    spreads = torch.linalg.svdvals(scores - scores.mean(0)) / len(scores) ** 0.5
+    return float(spreads[1:2].sum() / (scores.abs().max() or 1.0))
 
 
 def show(result: Result) -> None:
-    """Try the rules, and print the findings of each run."""
+    """Print the findings of each run, and what was tried."""
     for path, training in result.runs.items():
         games = counted(training.run.games, "game")
         lines = [f"{path}: {training.setting('learner')}, {training.status} after {games}"]
@@ -63,3 +193,5 @@ def show(result: Result) -> None:
         print(*map(printable, lines), sep="\n")
     for path, why in result.damaged.items():
         print(printable(f"{path}: damaged ({why})"))
+    if result.tried is not None:
+        result.tried.show()

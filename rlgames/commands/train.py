@@ -111,11 +111,12 @@ def check_sweep(jobs: Iterable[tuple[list[str], TrainConfig]]) -> None:
 def show(result: Result) -> None:
     """Print what the training reached, and what people type next."""
     training, config = result.training, result.config
-    from rlgames.runs.diagnosis import first_cause
+    from rlgames.runs.diagnosis import certain_cause
 
     print_result(training)
-    if cause := first_cause(training.directory):
-        print(printable(cause))
+    if cause := certain_cause(training.directory):
+        doctor = command_for_run("doctor", training.directory, config.plugins)
+        print(printable(f"{cause}; {doctor} try=true finds what helps"))
     commands = [
         command_for_run(name, training.directory, config.plugins) for name in ("eval", "play")
     ]

@@ -285,8 +285,16 @@ class ReportConfig(FormatConfig):
     format: str = key(of=("table", "markdown", "latex", "csv", "json"), help="format of the table")
 
 
-class DoctorConfig(FormatConfig):
-    runs: list[str] = key(is_word=True, help="runs, and folders of them: the words without =")
+def _doctor_schema() -> type:
+    """The schema of doctor, one of whose keys is a word of Python."""
+    runs = key(is_word=True, help="runs, and folders of them: the words without =")
+    seconds = key(0, 1e6, help="seconds to try changes; true: as long as the run took, at most 300")
+    jobs = key(1, MAX_JOBS, help="trainings at the same time; null: one per core")
+    items = {"runs": (list[str], runs), "try": (bool | float, seconds), "jobs": (int | None, jobs)}
+    return make_schema("DoctorConfig", FormatConfig, items)
+
+
+DoctorConfig = _doctor_schema()
 
 
 class StudyConfig(PluginConfig):
@@ -367,7 +375,7 @@ COMMANDS = {
     "report": Command(
         ReportConfig, "comparison of runs and sweeps", "report outputs curves=curves.png"
     ),
-    "doctor": Command(DoctorConfig, "why a run does not learn", "doctor RUN"),
+    "doctor": Command(DoctorConfig, "why a run does not learn", "doctor RUN try=60"),
     "study": Command(StudyConfig, "runs and tables from one file", "study mine.yaml seeds=5"),
     "games": Command(GamesConfig, "games with their presets and agents", "games hex"),
 }

@@ -235,6 +235,14 @@ def _preset_of(game: str, wanted: Mapping[str, list[str] | None]) -> str | None:
     return None
 
 
+def presets_of(game: str) -> dict[str, TrainConfig]:
+    """The presets of a game by their names: GAME, and those that begin with GAME_."""
+    with own_hydra():
+        names = [n for n in option_files("experiment") if n == game or n.startswith(f"{game}_")]
+        found = {name: _composed("train", [f"experiment='{name}'"]) for name in names}
+    return {name: preset for name, preset in found.items() if preset.game.name == game}
+
+
 def _is_run(word: Word) -> bool:
     """Whether the value of a player's seat is a run: none of the players."""
     value = (word.value or "").strip("'\"")

@@ -141,6 +141,10 @@ class Runner:
             process.close()
         self._idle.clear()
 
+    def stop(self) -> None:
+        """Called in another thread: no other job starts, and those that run save and end."""
+        self._events.put(None)
+
     def run(self, jobs: Sequence[Job]) -> None:
         """Run jobs until each has an outcome, except those that need one that is not done.
 
@@ -148,7 +152,7 @@ class Runner:
         second Ctrl-C they are killed.
         """
         self.view.on_jobs(jobs)
-        with Interrupts(on_first_signal=lambda: self._events.put(None)) as interrupts:
+        with Interrupts(on_first_signal=self.stop) as interrupts:
             try:
                 with interrupts.shielded():
                     self._run([*jobs])

@@ -6,7 +6,6 @@ To add a rule, add it to RULES and a row to the table in tests/runs/test_diagnos
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +36,11 @@ class Rule:
     remedy: str
 
 
+def _known(*numbers: tuple[str, float]) -> str:
+    """Those numbers with their names that were logged."""
+    return ", ".join(f"{name} {text(value)}" for name, value in numbers if value == value)
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "not_finite",
@@ -49,17 +53,16 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "no_reward_signal",
         ("ppo", "reinforce", "dqn", "alphazero"),
-        lambda run: run.return_std.highest <= 1e-6 * max(abs(run.returns.end), 1e-3),
+        lambda run: (
+            run.return_std.highest <= 1e-6 * max(abs(run.returns.end), 1e-3)
+            or run.rewarded_games.highest <= 0
+        ),
         "all moves return the same, so nothing tells good moves from bad ones",
-        lambda run: f"returns are {run.returns.last:.3g} and vary by {run.return_std.highest:.1g}",
-        "reward=goal",
-    ),
-    Rule(
-        "never_rewarded",
-        ("ppo", "reinforce", "dqn", "alphazero"),
-        lambda run: run.rewarded_games.highest <= 0,
-        "no game pays any reward, so nothing tells good moves from bad ones",
-        lambda run: f"rewarded_games is {run.rewarded_games.highest:.0%} in all lines",
+        lambda run: (
+            "rewarded_games is 0 in all lines"
+            if run.rewarded_games.highest <= 0
+            else f"returns are {run.returns.last:.3g} and vary by {run.return_std.highest:.1g}"
+        ),
         "reward=goal",
     ),
     Rule(
@@ -83,7 +86,7 @@ RULES: tuple[Rule, ...] = (
         ("reinforce", "dqn", "alphazero", "behavior_cloning", "td_lambda"),
         lambda run: (
             run.status != "running"
-            and run.lr.start * run.gradient_steps.highest * run.updates.end < 0.01
+            and run.lr.highest * run.gradient_steps.highest * run.updates.end < 0.01
         ),
         "the learning rate is too low for so few steps",
         lambda run: (
@@ -93,25 +96,57 @@ RULES: tuple[Rule, ...] = (
         "lr=0.002",
     ),
     Rule(
-        "first_update_blew_up",
+        "same_scores",
         (),
+        lambda run: run.score_spread.end < 1e-4,
+        "the policy does not tell positions apart: it drops its input, or a layer is too narrow",
         lambda run: (
-            run.grad_norm.start > max(100, 1000 * run.grad_norm.last) or run.approx_kl.start > 1
+            f"its scores differ in one direction only, by {run.score_spread.end:.1g} in others"
         ),
-        "the first steps were so large that the network did not recover",
-        lambda run: f"grad_norm falls from {run.grad_norm.start:.3g} to {run.grad_norm.last:.2g}",
-        "lr*0.03",
+        "policy=mlp policy.layers=[128,128]",
+    ),
+    Rule(
+        "too_greedy",
+        ("ppo", "reinforce"),
+        lambda run: run.number("sampling.temperature") < 0.1,
+        "training games are played almost greedily, so they do not explore",
+        lambda run: (
+            f"sampling.temperature is {run.number('sampling.temperature'):.1g}, and entropy "
+            f"starts at {run.entropy.start:.2g}"
+        ),
+        "sampling.temperature=1",
     ),
     Rule(
         "steps_too_large",
-        ("ppo",),
-        lambda run: run.approx_kl.later > 0.06 and run.clip_fraction.later > 1 / 3,
-        "every update moves the policy too far",
+        (),
         lambda run: (
-            f"approx_kl is {run.approx_kl.later:.2g}, and clip_fraction is "
-            f"{run.clip_fraction.later:.2g}"
+            run.grad_norm.start > max(100, 1000 * run.grad_norm.last)
+            or run.approx_kl.start > 1
+            or (run.approx_kl.later > 0.06 and run.clip_fraction.later > 1 / 3)
         ),
-        "lr*0.1 learner.epochs=4",
+        "the steps are so large that the policy does not recover",
+        lambda run: _known(
+            ("approx_kl at first", run.approx_kl.start),
+            ("later", run.approx_kl.later),
+            ("clip_fraction", run.clip_fraction.later),
+            ("grad_norm at first", run.grad_norm.start),
+            ("at the end", run.grad_norm.last),
+        ),
+        "lr*0.03",
+    ),
+    Rule(
+        "targets_stand_still",
+        ("dqn",),
+        lambda run: (
+            run.gradient_steps.highest * run.updates.end * run.number("learner.polyak_tau")
+            < 3 * run.number("learner.target_every")
+        ),
+        "the target network hardly changes, so nothing is learned from later moves",
+        lambda run: (
+            f"learner.target_every={run.number('learner.target_every'):.0f} in "
+            f"{run.gradient_steps.highest * run.updates.end:.0f} gradient steps"
+        ),
+        "learner.target_every=1 learner.polyak_tau=0.01",
     ),
     Rule(
         "q_out_of_range",
@@ -129,23 +164,16 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "reward_scale_too_large",
-        ("ppo",),
-        lambda run: run.explained_variance.last < 0.02 and run.grad_norm.last > 100,
-        "rewards are too large for the network",
+        ("ppo", "dqn"),
         lambda run: (
-            f"returns are {run.returns.last:.3g} on average, and grad_norm is "
-            f"{run.grad_norm.last:.3g}"
+            (run.explained_variance.last < 0.02 and run.grad_norm.last > 100)
+            or run.loss.last > 0.8 * run.td_error.last > 0.8
         ),
-        "reward.scale*0.001",
-    ),
-    Rule(
-        "reward_scale_too_large",
-        ("dqn",),
-        lambda run: run.loss.last > 0.8 * run.td_error.last > 0.8,
         "rewards are too large for the network",
-        lambda run: (
-            f"returns are {run.returns.last:.3g} on average, and td_error is "
-            f"{run.td_error.last:.3g}"
+        lambda run: _known(
+            ("the mean return is", run.returns.last),
+            ("grad_norm", run.grad_norm.last),
+            ("td_error", run.td_error.last),
         ),
         "reward.scale*0.001",
     ),
@@ -163,16 +191,8 @@ RULES: tuple[Rule, ...] = (
         "reward.discount=0.97",
     ),
     Rule(
-        "no_noise",
-        ("alphazero",),
-        lambda run: run.distinct_games.later <= 0.02,
-        "the search has no noise, so self-play repeats a few games",
-        lambda run: f"{run.distinct_games.later:.1%} of the final positions are different",
-        "search.dirichlet_fraction=0.25 search.temperature=1",
-    ),
-    Rule(
         "same_games",
-        ("ppo", "reinforce", "dqn", "td", "td_ntuple", "td_lambda", "adp"),
+        (),
         lambda run: run.distinct_games.later <= 0.02,
         "training plays the same few games again and again",
         lambda run: f"{run.distinct_games.later:.1%} of the final positions are different",
@@ -201,14 +221,6 @@ RULES: tuple[Rule, ...] = (
         "learner.entropy_coef=0.1 learner.entropy_coef_end=0",
     ),
     Rule(
-        "draws_pay",
-        (),
-        lambda run: run.draws.last > 0.9 and run.number("reward.draws") >= run.number("reward.win"),
-        "a draw pays as much as a win, so it plays for draws",
-        lambda run: f"{run.draws.last:.0%} of the games are draws",
-        "reward.win=1 reward.draws=[0,0]",
-    ),
-    Rule(
         "plays_at_random",
         ("td", "td_ntuple", "td_lambda", "adp", "ppo", "reinforce"),
         lambda run: run.exploration_rate.last >= 0.9,
@@ -235,22 +247,14 @@ RULES: tuple[Rule, ...] = (
         "lr*0.1",
     ),
     Rule(
-        "lr_too_low",
+        "values_stand_still",
         ("td", "td_ntuple"),
         lambda run: (
             run.td_error.growth > 0.7 and not run.score.growth > 1.1 and run.number("lr") < 0.01
         ),
         "the learning rate is too low to change the values",
         lambda run: f"td_error goes from {run.td_error.first:.3g} to {run.td_error.last:.3g} only",
-        "lr=0.5",
-    ),
-    Rule(
-        "values_cannot_fit",
-        ("td_ntuple",),
-        lambda run: run.td_error.growth > 0.7 and not run.score.growth > 1.1,
-        "the policy is too small to represent the values",
-        lambda run: f"td_error goes from {run.td_error.first:.3g} to {run.td_error.last:.3g} only",
-        "policy.tuples=null",
+        "lr=0.5 learner.lr_end=null",
     ),
     Rule(
         "too_few_updates",
@@ -259,20 +263,6 @@ RULES: tuple[Rule, ...] = (
         "it plays much and learns little",
         lambda run: f"it learns from {run.samples_per_move.last:.2g} samples per move played",
         "learner.updates_per_batch*20",
-    ),
-    Rule(
-        "learns_same_moves_too_often",
-        ("dqn", "alphazero"),
-        lambda run: (
-            run.samples_per_move.last > 20
-            and run.buffer_size.last < 2 * run.moves.end / run.updates.end
-        ),
-        "it learns the same moves again and again",
-        lambda run: (
-            f"{run.samples_per_move.last:.3g} samples per move played, of a buffer of "
-            f"{run.buffer_size.last:.0f} moves"
-        ),
-        "learner.buffer_size*100",
     ),
     Rule(
         "search_too_small",
@@ -286,29 +276,26 @@ RULES: tuple[Rule, ...] = (
         "search.simulations=32",
     ),
     Rule(
-        "teacher_is_random",
-        ("behavior_cloning",),
-        lambda run: run.setting("teacher") == "random",
-        "a random teacher has nothing to imitate",
-        lambda run: f"agreement is {run.agreement.last:.0%}",
-        "teacher=win_or_block",
-    ),
-    Rule(
         "opponent_too_strong",
         (),
-        lambda run: run.points.later < 0.05,
+        lambda run: run.points.last < 0.15 and run.setting("opponent") not in (None, "self"),
         "its opponent is so strong that it never learns what wins",
-        lambda run: f"it gets {run.points.later:.1%} of the points in its training games",
+        lambda run: f"it gets {run.points.last:.1%} of the points in its training games",
         "opponent=self",
     ),
     Rule(
-        "wrong_way",
+        "wrong_reward",
         (),
-        lambda run: run.gain.share_below(-run.margin) >= max(0.6, 3 / len(run.gain.values)),
-        "it learns to lose",
         lambda run: (
-            f"evaluations are worse than random play: {run.result.lowest:.4g} to "
-            f"{run.result.highest:.4g}"
+            run.gain.share_below(-run.margin) >= max(0.6, 3 / len(run.gain.values))
+            or (run.draws.last > 0.9 and run.number("reward.draws") >= run.number("reward.win"))
+        ),
+        "its reward pays for something else than winning",
+        lambda run: _known(
+            ("evaluations are at most", max(run.result.values, default=math.nan)),
+            ("at least", min(run.result.values, default=math.nan)),
+            ("random play", run.random),
+            ("draws", run.draws.last),
         ),
         "reward=goal",
     ),
@@ -324,14 +311,6 @@ RULES: tuple[Rule, ...] = (
         "lr*0.3 learner.lr_end=0",
     ),
     Rule(
-        "judged_by_training_opponent",
-        (),
-        lambda run: run.setting("opponent") == run.setting("eval_opponent") not in (None, "self"),
-        "it is tested only against the player that it trained with",
-        lambda run: f"{run.result.end:.3g} points against this player",
-        "opponent=self eval_opponent=win_or_block",
-    ),
-    Rule(
         "too_short",
         ("ppo", "reinforce", "dqn", "alphazero", "behavior_cloning"),
         lambda run: run.status != "running" and run.updates.end < 8,
@@ -344,38 +323,39 @@ RULES: tuple[Rule, ...] = (
 """In the order in which they are tried: a setting that breaks a run also changes what later rules
 look at."""
 
-CERTAIN = ("no_reward_signal", "lr_ran_out", "policy_does_not_move")
+CERTAIN = ("not_finite", "no_reward_signal", "lr_ran_out", "policy_does_not_move")
 """Rules that hold to the end of a run if they hold after a part of it."""
 
-ADVICE = ("entropy_bonus_wins", "judged_by_training_opponent", "too_short")
-"""Nothing went wrong, but this is why the run did not get further."""
-
 MAX_FINDINGS = 3
-
-MULTIPLE = re.compile(r"(\S+)\*(\S+)")
 
 
 def diagnose(run: Training) -> list[dict[str, str]]:
     """The causes that hold, the likeliest first: the name of the rule, the cause, the evidence and
-    what to try. None if the run has reached all that there is to reach."""
-    findings = []
+    what to try, which sets nothing that a likelier cause sets in another way. None if the run has
+    reached all that there is to reach."""
+    findings, keys = list[dict[str, str]](), set[str]()
     for rule in RULES if run.is_weak else ():
         is_about = not rule.learners or run.setting("learner") in rule.learners
         with suppress(ArithmeticError):
             if is_about and rule.holds(run):
                 told = {"name": rule.name, "cause": rule.cause, "evidence": rule.evidence(run)}
-                findings.append(told | {"try": MULTIPLE.sub(run.scaled, rule.remedy)})
+                words = run.typed(rule.remedy)
+                new = {word.partition("=")[0] for word in words.split()}
+                if not new & keys:
+                    findings.append(told | {"try": words})
+                    keys |= new
+                if rule.name in CERTAIN:  # it also explains what later rules would find
+                    break
     return findings[:MAX_FINDINGS]
 
 
-def first_cause(directory: Path, is_running: bool = False) -> str:
-    """A line about a training that goes badly; empty for any other, and for one that cannot be
-    read. is_running: there is more to come, so only what is certain."""
+def certain_cause(directory: Path) -> str:
+    """A line about a training that goes badly for certain; empty for any other, and for one that
+    cannot be read."""
     with suppress(ConfigError, OSError):
         for finding in diagnose(Training.read(directory)):
-            name = finding["name"]
-            if name in CERTAIN or not (is_running or name in ADVICE):
-                return "{cause}: {evidence}; try {try}".format_map(finding)
+            if finding["name"] in CERTAIN:
+                return f"{finding['cause']}: {finding['evidence']}"
     return ""
 
 

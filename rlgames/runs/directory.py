@@ -26,6 +26,9 @@ FILES = (LOCK, *NEW_FILES, "output.log", SWEEP_FILE)
 FOLDERS = ("checkpoints", "pictures")
 """The files and folders of a run, a sweep or a study, except reports."""
 
+TRIALS = "doctor"
+"""The folder in a run with the trainings that doctor tries, which no other command finds."""
+
 LEFTOVERS = tuple(
     f"{name}*{storage.TEMPORARY}" for name in (*NEW_FILES, *(f"{f}/" for f in FOLDERS))
 )
@@ -115,7 +118,8 @@ def check_new_run(directory: Path) -> None:
     if any(next(directory.glob(f"{each}/checkpoints"), None) for each in ("*", "*/*")):
         raise ConfigError(f"{shown} holds other runs", hint)
     for parent in directory.absolute().parents:
-        if (parent / "run.json").exists() and (parent / "checkpoints").is_dir():
+        is_trial = directory.absolute().relative_to(parent).parts[0] == TRIALS
+        if not is_trial and (parent / "run.json").exists() and (parent / "checkpoints").is_dir():
             raise ConfigError(f"{shown} is inside the run {sanitized(parent)}", hint)
     if is_unfinished:
         return

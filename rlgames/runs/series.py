@@ -27,6 +27,8 @@ from rlgames.runs.table import Run
 MAX_LINES = 2000
 """Of more lines of training games, so many are read."""
 
+MULTIPLE = re.compile(r"(\S+)\*(\S+)")
+
 NAMES = {
     **{"returns": "train/return", "updates": "time/updates", "moves": "time/moves"},
     **{"result": "eval/{}", "gain": "eval/{}", "std_error": "eval/{}_std_error"},
@@ -123,10 +125,14 @@ class Training:
         numbers = map(finite_or_none, value if isinstance(value, list) else [value])
         return min((each for each in numbers if each is not None), default=math.nan)
 
-    def scaled(self, multiple: re.Match[str]) -> str:
-        """What to type for a multiple of a setting. multiple: its key, and the factor."""
-        value = self.number(multiple[1]) * float(multiple[2])
-        return f"{multiple[1]}={value:.2g}" if abs(value) < 1 else f"{multiple[1]}={value:.0f}"
+    def typed(self, words: str) -> str:
+        """Words as they are typed: KEY*NUMBER is a multiple of a setting."""
+
+        def scaled(multiple: re.Match[str]) -> str:
+            value = self.number(multiple[1]) * float(multiple[2])
+            return f"{multiple[1]}={value:.2g}" if abs(value) < 1 else f"{multiple[1]}={value:.0f}"
+
+        return MULTIPLE.sub(scaled, words)
 
     @property
     def random(self) -> float:

@@ -114,9 +114,9 @@ class Progress(Callback):
 
     def on_evaluation_end(self, games: int) -> None:
         if self.directory is not None and games * WARN_DIVISOR >= self.total > games:
-            from rlgames.runs.diagnosis import first_cause
+            from rlgames.runs.diagnosis import certain_cause
 
-            self.events["warning"] = first_cause(self.directory, is_running=True)
+            self.events["warning"] = certain_cause(self.directory)
 
     def on_phase(self, phase: str) -> None:
         self.phase = phase

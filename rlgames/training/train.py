@@ -14,6 +14,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core.callbacks import Callback
 from rlgames.core.devices import build_device, choose_device
+from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.untrusted import sanitized
@@ -170,6 +171,8 @@ class Run(TrainingLoop):
             self.log.note(f"{type(error).__name__}: {error}")
             if self.checkpoint_path(LATEST).exists():
                 error.add_note(f"resume from the last checkpoint: {self.resume_command}")
+            if isinstance(error, NonFiniteError):
+                error.add_note(f"{self._command('doctor')} try=true finds what helps")
             self.close_log("failed")
             raise
         finally:
@@ -259,6 +262,8 @@ class Run(TrainingLoop):
 
     @property
     def resume_command(self) -> str:
-        return plugins.command_for_run(
-            "resume", self.log.directory, list(self.training.cfg.plugins)
-        )
+        return self._command("resume")
+
+    def _command(self, name: str) -> str:
+        """The command line of a command for this run."""
+        return plugins.command_for_run(name, self.log.directory, list(self.training.cfg.plugins))

@@ -68,6 +68,18 @@ def test_a_job_that_fails_or_dies_ends_no_other(tmp_path):
     assert fine.value == 5
 
 
+def test_a_runner_that_is_stopped_lets_jobs_save_and_starts_no_other(tmp_path):
+    jobs = [code(tmp_path, name, "time.sleep(60)") for name in ("first", "second")]
+    view = Events()
+    with Runner(1, view) as runner:
+        view.calls["start"] = runner.stop
+        begun = time.monotonic()
+        runner.run(jobs)
+    assert time.monotonic() - begun < 30
+    assert [each.status for each in jobs] == ["interrupted", "waiting"]
+    assert view.events == [("start", "first"), ("stop", ""), ("end", "first")]
+
+
 def test_a_process_runs_one_job_after_another_and_divides_the_cores(tmp_path, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("rlgames.core.jobs.num_cores", lambda: 8)

@@ -168,6 +168,7 @@ def test_a_run_is_not_a_part_of_another_one(tmp_path):
         with pytest.raises(ConfigError, match=re.escape(reason)):
             directory.check_new_run(tmp_path / name)
     directory.check_new_run(tmp_path / "outer/game/next")
+    directory.check_new_run(tmp_path / "outer/game/run/doctor/lr=0.1/0")  # of doctor
 
 
 def test_a_run_that_ended_before_its_first_checkpoint_may_be_started_again(tmp_path):
