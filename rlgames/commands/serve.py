@@ -60,7 +60,7 @@ def _add(
     """Add a game, by its name, with its keys if the name is taken, or a run to its game."""
     for table in tables.values():
         if run is not None and not differing_key(table.rules, rules, PRESENTATION_KEYS):
-            name = _label(run)
+            name = label_of(run)
             is_taken = name in table.runs and table.runs[name].path != run.path
             table.runs[run.name if is_taken else name] = run
             return
@@ -74,13 +74,13 @@ def _table(cfg: Any, rules: OptionConfig, run: OpenRun | None) -> Table:
     runs = [each for each in (run, open_shipped_agent(rules)) if each is not None]
     table = Table(rules, build_device(cfg.device, cfg.threads), cfg.sampling)
     for each in runs:
-        table.runs.setdefault(_label(each), each)
+        table.runs.setdefault(label_of(each), each)
     if cfg.search is not None:
         table.extra_searches[cfg.search.name] = cfg.search
     return table
 
 
-def _label(run: OpenRun) -> str:
+def label_of(run: OpenRun) -> str:
     """What the page calls a run: the last part of its path."""
     path = Path(run.name)
     return path.resolve().name if path.exists() else run.name
@@ -109,7 +109,7 @@ def game_page(config: PlayConfig | WatchConfig | ShowConfig) -> tuple[Table, dic
         if option is not None:
             table.extra_players[option_name(option)] = option
             return option_name(option)
-        return "" if run is None else _label(run)
+        return "" if run is None else label_of(run)
 
     count = table.game.spec.seats
     query: dict[str, Any] = {"game": table.rules.name}

@@ -242,6 +242,15 @@ class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
     seed: int | None = key(0, MAX_SEED, help="the same seed gives the same games; null: random")
 
 
+class ExportConfig(CheckpointConfig, FormatConfig):
+    run: str | None = key(is_word=True, help="run, checkpoint or agent to export: the first word")
+    sampling: OptionConfig = group("rule that picks an action from the scores")
+    search: OptionConfig | None = group("search before each move")
+    seat: int = key(1, 2, help="your seat; 1 moves first")
+    moves: str | None = key(help="moves at the start of the first game, as in 'd1 d2'")
+    out: str | None = key(is_path=True, help="HTML file; null: GAME.html in this folder")
+
+
 class ArenaConfig(ReportedConfig, RunConfig):
     players: list[str] = key(is_word=True, help="runs and players, as in RUN+mcts: words without =")
     game: OptionConfig | None = group("game to play")
@@ -347,6 +356,9 @@ COMMANDS = {
     ),
     "serve": Command(
         ServeConfig, "games on a page in the browser", "serve connect4 hex", "serve_games"
+    ),
+    "export": Command(
+        ExportConfig, "an agent as a page that needs no server", "export hex out=hex.html"
     ),
     "arena": Command(
         ArenaConfig, "tournament with Elo ratings", "arena RUN random win_or_block", slow=True

@@ -32,14 +32,14 @@ def board_svg(scene: Scene, names: Sequence[str], title: str) -> str:
             look += f"' data-mark='{escape(item.mark)}"
         else:
             look = f"edge seat{item.seat}" if isinstance(item, Path) else "coordinate"
-        parts.append(f"<g class='{look}'>{_on_page(item)}</g>")
+        parts.append(f"<g class='{look}'>{item_on_page(item)}</g>")
     return (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {scene.width} {scene.height}'"
         f" aria-label='{escape(title)}' {FONT}>{''.join(parts)}</svg>"
     )
 
 
-def _on_page(item: Item) -> str:
+def item_on_page(item: Item) -> str:
     """An item; the shade of a cell is a layer above its ground, whose color the page chooses."""
     if not isinstance(item, Cell) or not item.shade or mark_kind(item.mark) != "empty":
         return _elements([item])

@@ -11,7 +11,7 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from importlib.util import resolve_name
@@ -137,6 +137,24 @@ class _KernelCache(FunctionCache):
         # Numba compiles in one thread at a time: with its lock first, no two threads wait in turn.
         with global_compiler_lock, locked(path):
             yield
+
+
+def kept_on_disk(kernel: Any, modules: Iterable[str], key: Any, make: Callable[[], bytes]) -> bytes:
+    """Something made of a kernel and of the sources of some modules: from the folder of compiled
+    kernels if it is there, otherwise made and kept. key: what else it depends on."""
+    cache = getattr(kernel, "_cache", None)
+    if not isinstance(cache, _KernelCache):
+        return make()
+    names = sorted({kernel.__module__, *modules})
+    sources = _short_hash(numba.__version__, *map(digest_of_sources, names))
+    path = cache._folder / f"{cache._impl.filename_base}.{_short_hash(key)}.{sources}.nbc"
+    found: bytes | None = cache.load(path)
+    if found is None:
+        found = make()
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            cache.save(path, found)
+    return found
 
 
 def _short_hash(*parts: Any) -> str:

@@ -80,6 +80,11 @@ class Expectimax(Player):
         return torch.from_numpy(search(boards, np.uint64(plies), *shared))
 
 
+def least_exponent(least: int) -> int:
+    """The exponent from which boards with a tile are searched as downgrade_tiles returns them."""
+    return max(2, (least - 1).bit_length())
+
+
 def downgrade_tiles(tiles: Tensor, least: int) -> Tensor:
     """Boards that a network knows better, with the same moves (Guei, Chen and Wu 2021).
 
@@ -89,7 +94,7 @@ def downgrade_tiles(tiles: Tensor, least: int) -> Tensor:
 
     tiles: exponents, int64 [B, N], as is the result; 0: empty. least: a tile, not an exponent.
     """
-    lowest = max(2, (least - 1).bit_length())
+    lowest = least_exponent(least)
     while (largest := int(tiles.max())) >= lowest:
         is_present = torch.zeros(len(tiles), largest + 1, dtype=torch.bool, device=tiles.device)
         is_present.scatter_(1, tiles, True)

@@ -125,6 +125,11 @@ class Mcts(Search):
             and goal in (("outcome", 2, "outcome"), ("score", 1, "score"))
         )
 
+    @property
+    def compiled(self) -> BoardTrees | None:
+        """The trees if kernels search in them; None if torch does."""
+        return self._trees if isinstance(self._trees, BoardTrees) else None
+
     @torch.no_grad()
     def search(self, state: State, rng: Rng) -> SearchResult:
         """The result at live positions [T]."""
@@ -212,19 +217,25 @@ class BoardTrees:
         """Trees with expanded roots, at live positions [T], whose simulations end at the first new
         node. rng: of the chance of each tree. The tree is overwritten by the next search."""
         trees, settings = len(roots), self._settings
-        run = self._reserve(trees)
+        run = self.prepare(trees)
         tree, nodes = self._tree, run.nodes
         assert tree is not None
-        tree.begin(settings, self._utility.bounds)
         tree.arrays.sign[:trees] = 1 - 2 * roots.current_seat.numpy()
         nodes.positions[:trees] = cast("BoardState", roots).words.numpy()
         nodes.turn[:trees] = roots.turn.numpy()
         if self.game.spec.num_chance_inputs or settings.leaf != "value":
             nodes.rng[:trees, 0] = rng.rows(trees).keys
-        evaluator = self.evaluator.prepare(self._max_nodes * trees)
-        self._run = run = run._replace(selection=tree.selection, evaluator=evaluator)
+        self._run = run
         self._advance(run, NO_BATCHES, begin(run, self.game.rules))
         return tree
+
+    def prepare(self, trees: int) -> Simulations:
+        """What kernels take to search in so many trees, whose roots are not set yet."""
+        run, tree = self._reserve(trees), self._tree
+        assert tree is not None
+        tree.begin(self._settings, self._utility.bounds)
+        evaluator = self.evaluator.prepare(self._max_nodes * trees)
+        return run._replace(selection=tree.selection, evaluator=evaluator)
 
     def root_values(self) -> Tensor:
         """Float32 [T] for seat 0: roots valued like leaves, before any simulation."""

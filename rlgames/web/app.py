@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -40,12 +39,8 @@ from rlgames.config.commands import PageConfig
 from rlgames.core.errors import ConfigError, nearest, to_user_error
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
-from rlgames.drawing.mark_styles import FLEET_LEGEND
-from rlgames.games.notation import takes_columns
 from rlgames.web.session import Session
-from rlgames.web.table import YOU, Table
-
-STATIC = Path(__file__).parent / "static"
+from rlgames.web.table import STATIC, Table
 
 MAX_BODY_BYTES = 1 << 16
 """Of a request."""
@@ -96,7 +91,9 @@ class Page:
             while len(self.sessions) > MAX_SESSIONS:
                 self.sessions.popitem(last=False)
         session = self.sessions[key]
-        return JSONResponse({"id": key, "about": about(session), **session.view()})
+        table = session.table
+        about = table.about(session.name, table.players, table.searches)
+        return JSONResponse({"id": key, "about": about, **session.view()})
 
     async def act(self, request: Request) -> Response:
         """{do, ply} and what the action needs; the answer is the next state of the page. Status 409
@@ -129,23 +126,6 @@ class Page:
         """Give up what waits."""
         for worker in (self.players, self.solvers):
             worker.shutdown(wait=False, cancel_futures=True)
-
-
-def about(session: Session) -> dict[str, Any]:
-    """What the page has to know about a game once."""
-    table, game = session.table, session.game
-    return {
-        "game": session.name,
-        "title": table.title,
-        "players": [YOU, *table.players],
-        "strengths": table.strengths,
-        "searches": table.searches,
-        "columns": game.board_format.columns,
-        "by_column": takes_columns(game, session.play.state),
-        "meanings": {".": "empty", **(FLEET_LEGEND if game.spec.hidden else {})},
-        "rules": game.how_to_play,
-        "is_hidden": game.spec.hidden,
-    }
 
 
 async def read_json(request: Request) -> dict[str, Any]:

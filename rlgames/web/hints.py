@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +37,13 @@ OUTCOMES = {1.0: "win", 0.0: "draw", -1.0: "loss"}
 @dataclass(frozen=True)
 class Hint:
     """What to show. overlay: of cells, how dark each is, 0 to 1, and its label. moves: {move,
-    share, text}, the best first; share: of a bar, 0 to 1."""
+    share, text}, the best first; share: of a bar, 0 to 1. value: what is expected for seat 1, from
+    a loss, -1, to a win, 1; None if it is unknown or the game has no outcome."""
 
     summary: str
     overlay: Mapping[int, tuple[float, str]] = field(default_factory=dict)
     moves: Sequence[dict[str, Any]] = ()
+    value: float | None = None
 
 
 def policy_hint(table: Table, seats: Sequence[str], search: str | None, seen: State) -> Hint:
@@ -62,7 +64,8 @@ def policy_hint(table: Table, seats: Sequence[str], search: str | None, seen: St
         else:
             share = move.probability or 0.0
             opinions.append((move.action, share, "", f"{share:.1%}"))
-    return _hint(table.game, seen, f"{who} {value}", opinions, is_distribution=not scores)
+    hint = _hint(table.game, seen, f"{who} {value}", opinions, is_distribution=not scores)
+    return replace(hint, value=_for_first_seat(table.game, seen, found.value))
 
 
 def exact_hint(table: Table, seats: Sequence[str], search: str | None, seen: State) -> Hint:
@@ -84,7 +87,8 @@ def exact_hint(table: Table, seats: Sequence[str], search: str | None, seen: Sta
             opinions.append((move.action, _between(sign * move.exact, values), label, text))
     best = found.exact.value
     summary = "" if best is None else f"with perfect play: {exact_text(best, unit)}"
-    return _hint(game, seen, summary, opinions)
+    hint = _hint(game, seen, summary, opinions)
+    return replace(hint, value=_for_first_seat(game, seen, best))
 
 
 def ships_hint(table: Table, seats: Sequence[str], search: str | None, seen: State) -> Hint:
@@ -116,6 +120,13 @@ HINTS: dict[str, Callable[[Table, Sequence[str], str | None, State], Hint]] = {
     "ships": ships_hint,
 }
 """By the kinds of Table.hints."""
+
+
+def _for_first_seat(game: Game[Any], seen: State, value: float | None) -> float | None:
+    """As in Hint; value: for the seat to move."""
+    if value is None or game.spec.goal != "outcome":
+        return None
+    return value * (1 - 2 * int(seen.current_seat[0]))
 
 
 def _between(value: float, values: Sequence[float]) -> float:

@@ -28,7 +28,7 @@ from rlgames.games.notation import cells_to_choose, legal_names, move_name, pars
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
 from rlgames.players.player import Player
 from rlgames.rng import Rng
-from rlgames.rollouts.interactive import InteractiveGame, describe_ending
+from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.play import START
 from rlgames.web.hints import HINTS
 from rlgames.web.table import YOU, Table
@@ -232,7 +232,9 @@ class Session:
         return self._common() | {
             "ply": at,
             "plies": last,
-            "status": self._status(seen, int(state.current_seat[0]), is_yours, at == last),
+            "seat": int(state.current_seat[0]),
+            "scores": seen.score[0].tolist(),
+            "turns": int(seen.turn[0]),
             "turn": "over" if is_over else "you" if is_yours else "player",
             "history": self.game.history(seen, 0),
             "boards": boards,
@@ -257,11 +259,10 @@ class Session:
         assert placement is not None
         marks = ["#" if ship else "." for ship in placement.layout().tolist()]
         board = board_text.split(marks, placement.fleet.columns)
-        length = placement.next_length
         return {
             "ply": len(placement.cells),
             "plies": len(placement.cells),
-            "status": f"Place your ship of {length}: choose its two ends",
+            "length": placement.next_length,
             "turn": "place",
             "boards": self._draw([board], [[]], ["your sea"]),
             "moves": [
@@ -316,27 +317,11 @@ class Session:
             for scene, title, marks in zip(scenes, titles, boards, strict=True)
         ]
 
-    def _status(self, seen: State, seat: int, is_yours: bool, is_present: bool) -> str:
-        """Whose turn it is, or how the game ended, in a sentence. seat: the one to move."""
-        spec, marks = self.game.spec, self.game.seat_marks
-        if bool(seen.done[0]):
-            names = [f"seat {number}" for number in (1, 2)]
-            viewer = 0 if spec.seats == 1 else self._viewer
-            ending = describe_ending(self.game, seen, viewer, names)
-            return ending[0].upper() + ending[1:]
-        turn = f"turn {int(seen.turn[0]) + 1}"
-        turn += f", score {float(seen.score[0, seat]):g}" if spec.goal == "score" else ""
-        if not is_present:
-            return f"Before {turn}"
-        who = "" if spec.seats == 1 else f" as {marks[seat]}" if marks else f" in seat {seat + 1}"
-        mover = "Your turn" if is_yours else f"{self.seats[seat]} is to move"
-        return f"{mover}{who}, {turn}"
-
     # Hints
 
     def hint(self, kind: str, ply: int | None = None) -> dict[str, Any]:
-        """What an agent, a search or a solver says about a position: {boards, summary, moves:
-        [{move, share, text}]}; share: of a bar, 0 to 1. Raises ConfigError.
+        """What an agent, a search or a solver says about a position: {boards, summary, value,
+        moves}; see Hint. Raises ConfigError.
         """
         if kind not in self.table.hints(self.seats, self.search):
             raise ConfigError(f"there is no hint {kind!r} here")
@@ -353,4 +338,5 @@ class Session:
             return {"boards": [], "summary": "", "moves": []}
         found = HINTS[kind](self.table, self.seats, self.search, self._seen(state))
         boards = self._boards(positions, at, found.overlay)
-        return {"boards": boards, "summary": found.summary, "moves": found.moves[:MAX_LISTED]}
+        hint = {"summary": found.summary, "value": found.value, "moves": found.moves[:MAX_LISTED]}
+        return {"boards": boards, **hint}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,11 +18,16 @@ from rlgames.config.registry import REGISTRY, make
 from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError, nearest
+from rlgames.drawing.mark_styles import FLEET_LEGEND
 from rlgames.games.fleets.game import FleetGame
 from rlgames.games.game import Game
+from rlgames.games.notation import takes_columns
 from rlgames.players.player import Player
 from rlgames.runs.find import agent_strengths, shipped_agent
 from rlgames.solvers.optimum import solver_of
+
+STATIC = Path(__file__).parent / "static"
+"""The files of the page."""
 
 YOU = "you"
 """Who sits in a seat that a person plays."""
@@ -130,6 +136,25 @@ class Table:
         if name is not None and name not in self._searches:
             raise ConfigError(f"no search is called {name!r}", nearest(name, self.searches))
         return None if name is None else self._searches[name]
+
+    def about(self, name: str, players: list[str], searches: list[str]) -> dict[str, Any]:
+        """What the page has to know about the game once. name: of the table. players, searches:
+        those that a person can choose."""
+        game = self.game
+        return {
+            "game": name,
+            "title": self.title,
+            "players": [YOU, *players],
+            "strengths": self.strengths,
+            "searches": searches,
+            "goal": game.spec.goal,
+            "marks": game.seat_marks,
+            "columns": game.board_format.columns,
+            "by_column": takes_columns(game, game.example_state()),
+            "meanings": {".": "empty", **(FLEET_LEGEND if game.spec.hidden else {})},
+            "rules": game.how_to_play,
+            "is_hidden": game.spec.hidden,
+        }
 
     def advisor(self, seats: Sequence[str]) -> str | None:
         """Who is asked about positions: an agent in one of the seats, any agent of the game, or

@@ -1,4 +1,5 @@
-// One game at a time: what the server sends is shown, and what a person does is sent back.
+// One game at a time: what the server sends is shown, and what a person does is sent back. In an exported page a worker
+// takes the place of the server.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -22,6 +23,7 @@ let era = 0;           // grows with every action; an answer to an earlier one i
 
 /** The answer to a request; GET without a body. Throws an error with the status, 0 if the server is away, and the answer. */
 async function post(path, body) {
+  if (globalThis.askWorker) return globalThis.askWorker(path, body);  // of an exported page: export/frame.js
   const request = body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   const answer = await fetch(path, request).catch(() => ({ status: 502 }));
   const result = await answer.json?.().catch(() => null);  // a proxy answers in its own words
@@ -125,6 +127,7 @@ function take(next) {
   isMoving = false;
   if (hints && !(hints in view.hints)) hints = "";
   draw();
+  dispatchEvent(new CustomEvent("shown", { detail: view }));
 }
 
 async function show(next) {
@@ -144,10 +147,27 @@ const hint = () => act({ do: "hint", kind: hints, ply: view.ply }, (answer) => {
   drawPosition();
 });
 
+/** Whose turn it is, or how the game ended, in a sentence. */
+function status() {
+  const { seats, seat, turn, turns, scores, ply, plies } = view, turnNow = `turn ${turns + 1}`;
+  const people = [...seats.keys()].filter((each) => seats[each] === "you");
+  if (turn === "place") return `Place your ship of ${view.length}: choose its two ends`;
+  if (turn === "over" && ply === plies) {
+    const winner = scores[0] > 0 ? 0 : 1, isYours = people.length === 1 && people[0] === winner;
+    const ending = game.goal === "score" ? `Over with a score of ${scores[0]}` : game.goal !== "outcome" ? "The whole fleet is sunk"
+      : !scores[0] ? "A draw" : people.length !== 1 ? `Seat ${winner + 1} wins` : isYours ? "You win" : "You lose";
+    return `${ending} after ${turns} turns`;
+  }
+  const now = game.goal === "score" ? `${turnNow}, score ${scores[seat]}` : turnNow;
+  if (ply < plies) return `Before ${now}`;
+  const who = seats.length === 1 ? "" : game.marks ? ` as ${game.marks[seat]}` : ` in seat ${seat + 1}`;
+  return `${turn === "you" ? "Your turn" : `${seats[seat]} is to move`}${who}, ${now}`;
+}
+
 function draw() {
   const focus = focused();
   const last = view.log.at(-1), who = last && view.seats[last.seat - 1], isPresent = view.ply === view.plies;
-  $("status").textContent = view.status;
+  $("status").textContent = status();
   $("spoken").textContent = last && who !== "you" && isPresent ? `${who} played ${last.move}` : "";  // for screen readers
   document.body.dataset.turn = view.turn;
   $("text").hidden = !view.text;
@@ -264,6 +284,7 @@ const fill = (select, names, value, label = (name) => name) =>
 
 function drawSetup() {
   $("game").value = game.game;
+  $("game").parentElement.hidden = $("game").length < 2;
   const { seats, search } = seated();
   $("seats").replaceChildren(...seats.map((player, number) => {
     const label = make("label", seats.length > 1 ? `Seat ${number + 1} ` : "Player ");
@@ -287,6 +308,8 @@ function drawSetup() {
 }
 
 function drawAdvice() {
+  $("value").hidden = typeof advice?.value !== "number";
+  $("value").value = advice?.value ?? 0;
   $("summary").textContent = advice?.summary ?? (hints && view.turn !== "over" ? "…" : "");
   $("advice").replaceChildren(...(advice?.moves ?? []).map(({ move, share, text }) => {
     const item = make("li"), bar = make("meter", "", { value: share });
@@ -316,6 +339,7 @@ function drawLog() {
 
 function address({ game: name, seats, search, position }) {
   const parts = [...seats.map((seat) => ["seat", seat]), ["search", search], ["hints", hints], ["position", position]];
+  if (document.body.classList.contains("small")) parts.push(["small", "1"]);
   return `?${new URLSearchParams([["game", name], ...parts.filter(([, value]) => value)])}`;
 }
 
@@ -435,6 +459,7 @@ async function start() {
   }
   listen();
   hints = query.get("hints") ?? "";
+  document.body.classList.toggle("small", query.has("small"));  // in a frame: the board alone
   open({
     id: remembered(),
     game: query.get("game"), seats: seats.length ? seats : null, search: query.get("search"),

@@ -1,0 +1,163 @@
+"""One HTML file with a game, its player and a board, which needs neither a server nor a network."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rlgames.drawing.mark_styles import legend, mark_kind
+from rlgames.drawing.pictures import board_scenes
+from rlgames.drawing.scene import Cell
+from rlgames.drawing.svg import board_svg, item_on_page
+from rlgames.export.machine import Machine
+from rlgames.games.board_game import BoardGame
+from rlgames.games.game import Game
+from rlgames.games.game_2048 import MARKS, Game2048
+from rlgames.games.notation import cells_to_choose, legal_names
+from rlgames.web.table import STATIC
+
+HERE = Path(__file__).parent
+
+POLICY = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' blob:; "
+POLICY += "worker-src blob:; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+POLICY += "form-action 'none'"
+"""It keeps the page from the network, whatever its scripts do."""
+
+START_TILES = 2
+"""Of 2048: chance before the first move."""
+
+
+def page_text(
+    game: Game[Any],
+    machine: Machine,
+    about: dict[str, Any],
+    *,
+    agent: str,
+    search: str | None,
+    seats: Sequence[str],
+    moves: str,
+) -> str:
+    """The page.
+
+    Args:
+        about: what page.js has to know about the game, as from a server.
+        agent, search: the names of the player and its search.
+        seats: who sits in each seat, as on the page.
+        moves: played at the start of the first game.
+    """
+    assert isinstance(game, BoardGame)
+    data = _rules(game) | _drawing(game)
+    data |= {
+        "about": about,
+        "agent": agent,
+        "search": search,
+        "seats": [*seats],
+        "moves": moves,
+        "hints": {kind: kind.capitalize() for kind in machine.hints},
+        "shares": machine.hints,
+        "layout": machine.layout,
+        "size": machine.size,
+        "code": _packed(machine.code),
+        "numbers": _packed(machine.data),
+    }
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    worker = _text(HERE / "machine.js") + _text(HERE / "referee.js")
+    scripts = (
+        f'<script type="application/json" id="agent">{text}</script>\n'
+        f'<script type="text/plain" id="worker">\n{worker}</script>\n'
+        f"<script>\n{_text(HERE / 'frame.js')}{_text(STATIC / 'page.js')}</script>\n"
+    )
+    style = f"<style>\n{_text(STATIC / 'page.css')}</style>"
+    page = _text(STATIC / "index.html")
+    for old, new in (
+        ('<meta charset="utf-8">', f'<meta charset="utf-8">\n{_policy_tag()}'),
+        ('<link rel="stylesheet" href="page.css">', style),
+        ('<script src="page.js" defer></script>\n', ""),
+        ("</body>", f"{scripts}</body>"),
+    ):
+        before, found, after = page.partition(old)
+        assert found, old
+        page = before + new + after
+    return page
+
+
+def _policy_tag() -> str:
+    return f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 9)).decode()
+
+
+def _rules(game: BoardGame) -> dict[str, Any]:
+    """What the page has to know of the rules besides the kernels: the names of all actions, for
+    each seat, if nothing is captured and if something is, and the cells that choose them."""
+    spec, start = game.spec, game.example_state()
+    # In a finished game every action is legal, so all of them have names and cells.
+    seats = [
+        replace(start, done=torch.tensor([True]), current_seat=torch.tensor([seat]))
+        for seat in range(spec.seats)
+    ]
+    empty, full = (
+        [replace(state, words=torch.full_like(state.words, word)) for state in seats]
+        for word in (0, -1)
+    )
+    return {
+        "actions": spec.actions,
+        "start": [str(word) for word in game.rules.start],
+        "startChance": START_TILES if isinstance(game, Game2048) else 0,
+        "marks": _marks(game),
+        "second": None if game.second_view is None else game.second_view.tolist(),
+        "names": [
+            [[*legal_names(game, state, 0).values()] for state in states]
+            for states in (empty, full)
+        ],
+        "cells": [[*cells_to_choose(game, state, 0).values()] for state in empty],
+    }
+
+
+def _marks(game: BoardGame) -> list[str]:
+    """The mark of each value of a cell, as the first seat sees it."""
+    return [*MARKS[: game.num_cell_values]] if game.spec.seats == 1 else [".", *game.seat_marks]
+
+
+def _drawing(game: BoardGame) -> dict[str, Any]:
+    """How the page draws a board: what is around the cells, and a cell with each mark."""
+    form, spec = game.board_format, game.spec
+    [scene] = board_scenes(game.boards(game.example_state(), 0), form, {}, [()])
+    cells = [item for item in scene.items if isinstance(item, Cell)]
+    around = replace(scene, items=[item for item in scene.items if not isinstance(item, Cell)])
+    svg = board_svg(around, [], spec.name)
+    head = svg[: svg.index(">") + 1]
+    plain = replace(cells[0], x=0, y=0, mark=".")
+    looks = {
+        mark: {
+            "kind": mark_kind(mark),
+            "drawn": [
+                item_on_page(replace(plain, mark=mark, is_chosen=is_chosen))
+                for is_chosen in (False, True)
+            ],
+        }
+        for mark in _marks(game)
+    }
+    hint = item_on_page(replace(plain, shade=1.0, label="{label}"))
+    return {
+        "head": head,
+        "tail": svg[len(head) :],
+        "places": [f"{cell.x:g} {cell.y:g}" for cell in cells],
+        "cellNames": [form.cell_name(cell) for cell in range(len(cells))],
+        "looks": looks,
+        "hint": hint.replace("fill-opacity='1'", "fill-opacity='{shade}'"),
+        "legend": legend(game.seat_marks, spec.hidden, spec.seats),
+    }

@@ -1,0 +1,117 @@
+"""The command: what it refuses before it writes, and what its page knows of a game."""
+
+import json
+
+import pytest
+import torch
+from test_machine import MCTS, opened
+
+from rlgames.commands import export
+from rlgames.config.commands import ExportConfig
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.export import machine, wasm
+from rlgames.export.image import Image
+from rlgames.export.machine import build_machine
+from rlgames.export.page import _rules
+from rlgames.games.notation import cells_to_choose, legal_names
+
+
+def exported(folder, *words):
+    return export.run(load_config(ExportConfig, [*words, f"out={folder / 'page.html'}"]))
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["salvo"], "the rules of salvo are not compiled"),
+        (["salvo_duel"], "the rules of salvo_duel are not compiled"),
+        (["connect4", "search=mcts"], "needs a policy with probabilities"),
+        (["hex", "search=mcts", "search.leaf=rollout"], "only torch computes rollouts"),
+        (["hex", *MCTS, "search.rule=gumbel"], "only torch adds noise"),
+        (["connect4", "search=alphabeta", "search.solve_positions=100"], "ExactEndgame"),
+        (["hex", "sampling=stochastic"], "makes its best move"),
+        (["2048", "seat=2"], "one-player game"),
+        (["2048", "moves=up"], "has chance"),
+        (["tictactoe", "moves=B2 B2"], "'B2' is not a legal move"),
+        (["tictactoe", "moves=A1 A2 B1 B2 C1 C2"], "the game is over before C2"),
+        ([], "export needs a run"),
+    ],
+)
+def test_what_no_page_can_do_is_said_before_a_page_is_written(words, reason, tmp_path):
+    with pytest.raises(ConfigError, match=reason):
+        exported(tmp_path, *words)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("limit", "words", "reason"),
+    [
+        ("MAX_STORED", ["connect4"], "the agent has 2 MiB of numbers, and a page holds 1"),
+        ("MAX_MEMORY", ["hex", *MCTS, "search.simulations=1000"], "the search needs . MiB"),
+    ],
+)
+def test_what_is_too_large_for_a_page_is_said_with_its_size(
+    limit, words, reason, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(machine, limit, 1 << 20)
+    with pytest.raises(ConfigError, match=reason):
+        exported(tmp_path, *words)
+
+
+def test_an_unknown_version_of_numba_is_named(tmp_path, monkeypatch):
+    """The code has a structure that WebAssembly would lay out in another way."""
+    rewrites = (*wasm.REWRITES, (r"ret i64 %", "store { ptr, i64 } undef, ptr null\n  ret i64 %"))
+    monkeypatch.setattr(wasm, "REWRITES", rewrites)
+    monkeypatch.setattr(machine, "kept_on_disk", lambda kernel, modules, key, make: make())
+    with pytest.raises(ConfigError, match=r"numba [\d.]+ and llvmlite [\d.]+ do not compile"):
+        exported(tmp_path, "tictactoe")
+
+
+def test_code_is_compiled_once_for_all_weights_of_a_policy(monkeypatch):
+    table = opened("tictactoe")
+    code = build_machine(table.game, table.player).code
+    monkeypatch.setattr(machine, "_compile", lambda *_: pytest.fail("it is compiled again"))
+    table.player.policy.values[:7] += 1
+    assert build_machine(table.game, table.player).code == code
+
+
+def test_pages_of_an_agent_are_equal(tmp_path):
+    pages = []
+    for words in (["connect4"], ["connect4", "search=null"]):
+        path = exported(tmp_path, *words).path
+        with open(path, encoding="utf-8") as file:
+            pages.append(file.read())
+    assert pages[0] == pages[1]
+
+
+def test_a_report_as_json(tmp_path):
+    found = json.loads(json.dumps(exported(tmp_path, "tictactoe", "seat=2").as_dict()))
+    assert found["path"] == str(tmp_path / "page.html")
+    assert found["size"] == (tmp_path / "page.html").stat().st_size
+    assert 0 < found["code"] < found["size"]
+
+
+def test_arrays_that_kernels_share_are_stored_once():
+    array, zeros = torch.arange(1, 6).numpy(), torch.zeros(100).numpy()
+    image = Image((array, zeros), array)
+    assert image.offset(array) == 0
+    assert (len(image.data), image.size) == (64, 64 + 448)
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "gomoku", "hex", "othello", "breakthrough", "2048"])
+def test_a_page_names_moves_and_their_cells_as_the_game_does(name):
+    game, rng = opened(name).game, torch.Generator().manual_seed(2)
+    rules, state = _rules(game), game.initial(20, rng)
+    while not bool(state.done.all()) and int(state.turn.max()) < 60:
+        state = state[~state.done]
+        for row in range(min(2, len(state))):
+            seat, one = int(state.current_seat[row]), state[row : row + 1]
+            marks = [mark for line in game.boards(one, 0)[0] for mark in line]
+            cells = cells_to_choose(game, one, 0)
+            for action, expected in legal_names(game, one, 0).items():
+                assert rules["cells"][seat][action] == cells[action]
+                captures = bool(cells[action]) and marks[cells[action][-1]] != "."
+                assert rules["names"][captures][seat][action] == expected
+        action = game.sample_legal_action(state, torch.rand(len(state), generator=rng))
+        state = game.step(state, action, rng)

@@ -1,0 +1,135 @@
+"""Players of exported pages in Node against the same players in Python, position by position."""
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import rlgames.export.machine
+from rlgames.build.players import with_search
+from rlgames.commands.match import with_run
+from rlgames.config.commands import ShowConfig
+from rlgames.config.compose import load_config
+from rlgames.export.machine import build_machine
+from rlgames.players.player import Agent
+from rlgames.search.search import Search
+
+SCRIPTS = Path(rlgames.export.machine.__file__).parent
+
+RANDOM_OPENING, RANDOM_MOVES = 7, 0.1
+"""Games begin with up to so many random moves, and this share of later ones is random, so that
+they differ."""
+
+MCTS = ("search=mcts", "search.leaf=value")
+
+PLAYERS = {
+    "tictactoe": (),
+    "connect4": (),
+    "connect4 alphabeta": ("search=alphabeta",),
+    "gomoku": (),
+    "gomoku mcts": MCTS,
+    "hex": (),
+    "hex mcts": MCTS,
+    "othello": (),
+    "othello mcts": MCTS,
+    "breakthrough": (),
+    "breakthrough mcts": MCTS,
+    "2048": (),
+    "2048 expectimax": ("search=expectimax",),
+}
+"""By the name of the agent and its search: what a person types."""
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+
+
+@dataclass
+class Opened:
+    game: Any
+    player: Any
+
+
+def opened(name, *words):
+    words = ["sampling=argmax", *words]
+    cfg, run = with_run(load_config(ShowConfig, [name.split()[0], *words]))
+    agent = run.agent(cfg.sampling, torch.device("cpu"))
+    return Opened(agent.game, with_search(agent, agent.game, cfg.search, run.config.reward))
+
+
+@torch.no_grad()
+def opinions(player, state):
+    """The actions of a player, int64 [B], and its probabilities or values, [B, A]; None if it does
+    not tell."""
+    rng = torch.Generator()
+    if isinstance(player, Search):
+        found = player.search(state, rng)
+        return found.action, found.policy
+    if not isinstance(player, Agent):
+        return player.choose(state, rng), None
+    scores, _ = player.policy.scores(player.game, state)
+    if player.policy.scores_are_logits:
+        legal = player.game.legal_action_mask(state)
+        scores = scores.masked_fill(~legal, -torch.inf).softmax(1)
+    return player.choose(state, rng), scores
+
+
+def recorded(table, games, max_plies):
+    """What the rules and the player say in every position of some games."""
+    rng, game, plies = torch.Generator().manual_seed(1), table.game, []
+    state = game.initial(games, rng)
+    opening = torch.randint(0, RANDOM_OPENING, (games,), generator=rng)
+    while not bool(state.done.all()) and int(state.turn.max()) < max_plies:
+        live = ~state.done
+        state, opening = state[live], opening[live]
+        action, scores = opinions(table.player, state)
+        is_random = (state.turn < opening) | (torch.rand(len(state), generator=rng) < RANDOM_MOVES)
+        random = game.sample_legal_action(state, torch.rand(len(state), generator=rng))
+        played = torch.where(is_random, random, action)
+        after = game.apply_action(state, played)
+        columns = {
+            "seat": state.current_seat,
+            "legal": game.legal_action_mask(state).int(),
+            "cells": game.relative_cells(state).flatten(1),
+            "action": action,
+            "scores": torch.zeros(len(state), 0) if scores is None else scores,
+            "played": played,
+            "over": after.done.int(),
+        }
+        lists = {name: column.tolist() for name, column in columns.items()}
+        lists |= {
+            name: [[*map(str, words)] for words in each.words.tolist()]
+            for name, each in (("words", state), ("after", after))
+        }
+        plies += [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+        state = game.step(state, played, rng)
+    return plies
+
+
+def replayed(table, plies, folder):
+    """How often the machine of a player differs in Node, by what."""
+    machine = build_machine(table.game, table.player)
+    (folder / "code.wasm").write_bytes(machine.code)
+    (folder / "data").write_bytes(machine.data)
+    question = "search" if machine.has_search else "policy"
+    plies = [{"question": question, "rng": "1"} | ply for ply in plies]
+    about = {"layout": machine.layout, "size": machine.size, "plies": plies}
+    (folder / "plies.json").write_text(json.dumps(about).replace("-Infinity", "-1e999"))
+    command = ["node", Path(__file__).parent / "replay.js", SCRIPTS / "machine.js", folder]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+@needs_node
+@pytest.mark.parametrize("name", PLAYERS)
+def test_a_page_plays_as_python_does(name, tmp_path):
+    table = opened(name, *PLAYERS[name])
+    plies = recorded(table, games=50, max_plies=100)
+    found = replayed(table, plies, tmp_path)
+    print(len(plies), found)
+    assert found["rules"] == 0
+    # The processor rounds a product and a sum once, WebAssembly twice: equal moves may swap places.
+    assert found["actions"] <= len(plies) // 500
+    assert found["scores"] <= len(plies) // 500
