@@ -28,9 +28,10 @@ IMPORTS = {
         "solvers players rollouts search evaluation learners runs build"
     ),
     "web": "core rng config games drawing solvers players rollouts evaluation runs build",
+    "export": "core kernels games sampling drawing policies players search web",
     "commands": (
         "core rng config games drawing solvers players "
-        "rollouts search evaluation runs build terminal training web"
+        "rollouts search evaluation runs build terminal training web export"
     ),
     "__init__": "core config games players runs build training commands",
     "__main__": "core commands",

@@ -187,6 +187,7 @@ WRITERS = {
     "rlgames/rollouts/records.py": "games are appended to a file that the user names",
     "rlgames/core/output_files.py": "the folders of files that the user names",
     "rlgames/drawing/figures.py": "figures in files that the user names",
+    "rlgames/commands/export.py": "pages in files that the user names",
     "rlgames/commands/board_pictures.py": "pictures in files that the user names",
     "rlgames/kernels/jit.py": "compiled kernels",
     "rlgames/core/locks.py": "lock files",

@@ -91,15 +91,13 @@ def _policy(game: BoardGame, policy: Policy) -> Any:
 
 
 def _table(game: BoardGame, policy: Table) -> BoardTable:
-    num_cells = math.prod(game.spec.observation[1:])
-    places = np.tile(np.arange(num_cells), (2, 1))
+    if game.second_view is not None:
+        raise ConfigError(f"only torch reads a table of {game.spec.name}", PAGE_POLICIES)
     digits = np.tile(np.arange(game.num_cell_values), (2, 1))
     if game.spec.seats == 2:
         digits[1] = 0, 2, 1
-        if game.second_view is not None:
-            places[1] = game.second_view.tolist()
-    cells = np.zeros(num_cells, np.float32)
-    return BoardTable(policy.values.cpu().contiguous().numpy(), places, digits, cells)
+    cells = np.zeros(math.prod(game.spec.observation[1:]), np.float32)
+    return BoardTable(policy.values.cpu().contiguous().numpy(), digits, cells)
 
 
 def _ntuples(game: BoardGame, policy: Ntuple) -> NtuplePlayer:

@@ -67,7 +67,12 @@ def page_text(
         "code": _packed(machine.code),
         "numbers": _packed(machine.data),
     }
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return _assembled(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+
+
+def _assembled(data: str) -> str:
+    """The page of serve with its style, its scripts, and the data of an agent as JSON inside."""
+    text = data.replace("<", "\\u003c")
     worker = _text(HERE / "machine.js") + _text(HERE / "referee.js")
     scripts = (
         f'<script type="application/json" id="agent">{text}</script>\n'

@@ -76,12 +76,11 @@ def decide_by_moves(
 
 
 class BoardTable(NamedTuple):
-    """A value for every board, whose cells are the digits of its place. For each seat to move:
-    places, int64 [2, N], where it sees each cell, and digits, int64 [2, base], what the values that
-    it sees stand for. cells: float32 [N], which are overwritten."""
+    """A value for every board, whose cells are the digits of its place. digits: int64 [2, base],
+    for each seat to move the digit of each value that it sees. cells: float32 [N], which are
+    overwritten."""
 
     values: Floats
-    places: Integers
     digits: Integers
     cells: Floats
 
@@ -91,8 +90,8 @@ def value_in_table(table: BoardTable, rules: Any, after: Position, seat: int) ->
     write_cells(rules, after, 0, table.cells)
     index, mover = 0, 1 - seat
     for cell in range(len(table.cells) - 1, -1, -1):
-        seen = int(table.cells[table.places[mover, cell]])
-        index = index * table.digits.shape[1] + table.digits[mover, seen]
+        digit = table.digits[mover, int(table.cells[cell])]
+        index = index * table.digits.shape[1] + digit
     return table.values[index]
 
 

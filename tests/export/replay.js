@@ -1,4 +1,5 @@
 // node replay.js MACHINE.js FOLDER: how often a machine differs from what Python recorded, and its milliseconds a move.
+// A tie is another action of the same score.
 "use strict";
 
 const fs = require("fs"), vm = require("vm");
@@ -7,7 +8,8 @@ vm.runInThisContext(fs.readFileSync(script, "utf8"));
 const startMachine = vm.runInThisContext("startMachine");
 const { layout, size, plies } = JSON.parse(read("plies.json"));
 const machine = startMachine({ code: new WebAssembly.Module(read("code.wasm")), data: read("data"), size, layout });
-const differences = { rules: 0, actions: 0, scores: 0 };
+const differences = { rules: 0, actions: 0, ties: 0, scores: 0 };
+const isNear = (one, other) => Math.abs(one - other) <= 1e-5 * (1 + Math.abs(one));
 let milliseconds = 0;
 for (const { question, words, seat, rng, legal, cells, action, scores, played, after, over } of plies) {
   machine.read("words", BigInt64Array, words.length).set(words.map(BigInt));
@@ -16,10 +18,11 @@ for (const { question, words, seat, rng, legal, cells, action, scores, played, a
   differences.rules += String(machine.read("cells", Float32Array, cells.length)) !== String(cells);
   machine.read("rng", BigUint64Array, 1)[0] = BigInt(rng);
   const start = performance.now();
-  differences.actions += machine.ask(question, seat) !== action;
+  const chosen = machine.ask(question, seat);
   milliseconds += performance.now() - start;
+  if (chosen !== action) differences[isNear(scores[chosen], scores[action]) ? "ties" : "actions"] += 1;
   const own = machine.read("scores", Float32Array, legal.length);
-  differences.scores += scores.some((score, each) => legal[each] && Math.abs(score - own[each]) > 1e-4 * (1 + Math.abs(score)));
+  differences.scores += scores.some((score, each) => legal[each] && !isNear(score, own[each]));
   differences.rules += machine.ask("play", played) !== over;
   differences.rules += String(machine.read("words", BigInt64Array, words.length)) !== String(after);
 }
