@@ -119,7 +119,9 @@ def _network(game: BoardGame, policy: Policy) -> NetworkPlayer:
     is_packed = type(network) is Mlp or (type(network) is Embedding and network.adds)
     if network is None or not is_packed:
         raise ConfigError(f"only torch computes {type(policy).__name__}", PAGE_POLICIES)
-    weights, has_value = network.packed(), network.has_value
+    mlp: Any = network
+    weights = mlp.packed()
+    has_value = network.has_value
     if weights.activation == GELU:
         raise ConfigError("browsers cannot compute policy.activation=gelu", "train with relu")
     inputs = np.zeros((1, math.prod(evaluator.input_shape)), np.float32)
@@ -145,11 +147,14 @@ def _frozen_mcts(game: BoardGame, search: Mcts) -> Frozen:
         )
     run, actions = trees.prepare(1), game.spec.actions
     run = run._replace(evaluator=run.evaluator._replace(max_rows=sys.maxsize))
-    for array in (run.tree.prior, run.tree.scratch, run.evaluator.cache.prior):
+    cache = run.evaluator.cache
+    cache.value.fill(np.nan)  # nothing is known yet
+    for array in (run.tree.prior, run.tree.scratch, cache.prior, cache.positions):
         array.fill(0)  # it was not set, and would make each page another one
     sizes = np.array([*batch_sizes([settings.simulations], settings.num_parallel)], np.int64)
     visits, q, shares = np.zeros((3, 1, actions), np.float32)
     tree = TreePlayer(run, sizes, visits, q, shares, np.zeros(1, np.int64))
+    policy = policy._replace(network=run.evaluator.network)  # which is stored once
     return Frozen(policy, tree, {"policy": policy.are_logits, "search": True})
 
 

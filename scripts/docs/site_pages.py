@@ -18,7 +18,7 @@ from properdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[2]
 
 PAGES = {
-    "Start": ["install", "tutorial", "concepts", "play", "agents"],
+    "Start": ["install", "tutorial", "concepts", "play", "export", "agents"],
     "Guides": [
         *("train", "evaluate", "sweep", "studies", "trackers", "clusters"),
         *("recipes", "paper", "teaching", "python", "other-tools"),
