@@ -109,23 +109,11 @@ def position_scene(
     return _with_title(scene, title)
 
 
-def board_scenes(
-    boards: Sequence[Board],
-    form: BoardFormat,
-    overlay: Mapping[int, tuple[float, str]],
-    chosen: Sequence[Collection[int]],
-) -> list[Scene]:
-    """Each board of a position by itself, for a page that arranges them.
-
-    overlay: of cells of the first board, how dark each is, 0 to 1, and its label. chosen: of each
-    board, the cells that have a frame.
-    """
+def page_scene(form: BoardFormat) -> Scene:
+    """An empty board for a page, which adds marks."""
     slant = (form.rows - 1) / 2 if form.is_slanted else 0
     size = max(24, min(MAX_PAGE_CELL, int(PAGE_WIDTH // (form.columns + slant))))
-    return [
-        _board(marks, form, size, {} if number else overlay, chosen[number])
-        for number, marks in enumerate(boards)
-    ]
+    return _board([["."] * form.columns] * form.rows, form, size, {}, ())
 
 
 def overlay_of_cells(

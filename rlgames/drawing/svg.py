@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from html import escape
+from typing import Any
 
-from rlgames.drawing.cells import LIKELY, ground, shade_fraction, shapes
+from rlgames.drawing.cells import LIKELY, ground, shapes
 from rlgames.drawing.mark_styles import Color, mark_kind
+from rlgames.drawing.pictures import MIN_LABEL_CELL, page_scene
 from rlgames.drawing.scene import Box, Cell, Item, Path, Scene, Shape
+from rlgames.games.board_text import BoardFormat
 
 FONT = "font-family='DejaVu Sans, Arial, sans-serif'"
+
+MAX_LABEL = 9
+"""Letters of a label on a page that are told apart; longer ones are drawn like these."""
 
 
 def svg_document(scene: Scene) -> str:
@@ -18,35 +24,43 @@ def svg_document(scene: Scene) -> str:
     return _document(scene.width, scene.height, _elements(scene.items))
 
 
-def board_svg(scene: Scene, names: Sequence[str], title: str) -> str:
-    """A scene of one board for a page, which chooses its colors and makes it respond to clicks.
+def board_look(form: BoardFormat) -> dict[str, Any]:
+    """How a page draws boards of a form, see boardSvg in page.js: the start of the picture, what is
+    around the cells, where cells are and their names, and an empty cell with a shade and a label,
+    by the length of the label. The page chooses colors by classes."""
+    scene = page_scene(form)
+    cells = [item for item in scene.items if isinstance(item, Cell)]
+    around = [item for item in scene.items if not isinstance(item, Cell)]
+    looks = [f"edge seat{each.seat}" if isinstance(each, Path) else "coordinate" for each in around]
+    size = f"viewBox='0 0 {scene.width} {scene.height}'"
+    has_labels = cells[0].size >= MIN_LABEL_CELL
+    return {
+        "head": f"<svg xmlns='http://www.w3.org/2000/svg' {size} {FONT}>",
+        "around": "".join(
+            f"<g class='{look}'>{_elements([item])}</g>"
+            for look, item in zip(looks, around, strict=True)
+        ),
+        "places": [f"{cell.x:g} {cell.y:g}" for cell in cells],
+        "names": [form.cell_name(cell) for cell in range(len(cells))],
+        "hints": [_hint(cells[0], "0" * length * has_labels) for length in range(MAX_LABEL + 1)],
+    }
 
-    Every cell is a group with its number, its name and its mark; classes tell what things are.
-    """
-    parts, cells = [], iter(enumerate(names))
-    for item in scene.items:
-        if isinstance(item, Cell):
-            number, name = next(cells)
-            look = mark_kind(item.mark) + " chosen" * item.is_chosen
-            look = f"cell {look}' data-cell='{number}' data-name='{escape(name)}"
-            look += f"' data-mark='{escape(item.mark)}"
-        else:
-            look = f"edge seat{item.seat}" if isinstance(item, Path) else "coordinate"
-        parts.append(f"<g class='{look}'>{item_on_page(item)}</g>")
-    return (
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {scene.width} {scene.height}'"
-        f" aria-label='{escape(title)}' {FONT}>{''.join(parts)}</svg>"
+
+def mark_looks(form: BoardFormat, marks: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """By mark: its kind, and a cell with it at the origin."""
+    cell = replace(
+        next(each for each in page_scene(form).items if isinstance(each, Cell)), x=0, y=0
     )
+    return {mark: (mark_kind(mark), _elements([replace(cell, mark=mark)])) for mark in marks}
 
 
-def item_on_page(item: Item) -> str:
-    """An item; the shade of a cell is a layer above its ground, whose color the page chooses."""
-    if not isinstance(item, Cell) or not item.shade or mark_kind(item.mark) != "empty":
-        return _elements([item])
-    first, *others = map(_element, shapes(replace(item, shade=0.0)))
-    opacity = f" fill-opacity='{shade_fraction(item.shade):.3g}'"
-    layer = _element(ground(replace(item, is_chosen=False), LIKELY), opacity)
-    return "".join([first, layer, *others])
+def _hint(cell: Cell, label: str) -> str:
+    """An empty cell at the origin with a shade, which is a layer above its ground, and a label."""
+    plain = replace(cell, x=0, y=0, mark=".")
+    first, *others = map(_element, shapes(replace(plain, label=label)))
+    layer = _element(ground(plain, LIKELY), " fill-opacity='SHADE'")
+    drawn = "".join([first, layer, *others])
+    return drawn.replace(f">{label}<", ">LABEL<") if label else drawn
 
 
 def animated_svg(scenes: Sequence[Scene], seconds: Sequence[float]) -> str:

@@ -21,7 +21,7 @@
   globalThis.askWorker = (path, body) => new Promise((accept, refuse) => {
     let request = body;
     if (path === "api/sessions" && first) {
-      request = { ...body, position: body.position ?? first.get("moves") ?? data.moves, search: body.search ?? (first.has("seat") ? null : data.search) };
+      request = { ...body, position: body.position ?? first.get("moves") ?? data.moves, search: body.search ?? (first.has("game") ? null : data.search) };
       first = null;
     }
     asked += 1;

@@ -12,10 +12,8 @@ from typing import Any
 
 import torch
 
-from rlgames.drawing.mark_styles import legend, mark_kind
-from rlgames.drawing.pictures import board_scenes
-from rlgames.drawing.scene import Cell
-from rlgames.drawing.svg import board_svg, item_on_page
+from rlgames.drawing.mark_styles import legend
+from rlgames.drawing.svg import mark_looks
 from rlgames.export.machine import Machine
 from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game
@@ -53,8 +51,7 @@ def page_text(
         moves: played at the start of the first game.
     """
     assert isinstance(game, BoardGame)
-    data = _rules(game) | _drawing(game)
-    data |= {
+    data = _rules(game) | {
         "about": about,
         "agent": agent,
         "search": search,
@@ -118,51 +115,19 @@ def _rules(game: BoardGame) -> dict[str, Any]:
         [replace(state, words=torch.full_like(state.words, word)) for state in seats]
         for word in (0, -1)
     )
+    is_alone = spec.seats == 1
+    marks = MARKS[: game.num_cell_values] if is_alone else [".", *game.seat_marks]
     return {
         "actions": spec.actions,
         "start": [str(word) for word in game.rules.start],
         "startChance": START_TILES if isinstance(game, Game2048) else 0,
-        "marks": _marks(game),
+        "marks": marks,
+        "looks": mark_looks(game.board_format, marks),
+        "legend": legend(game.seat_marks, spec.hidden, spec.seats),
         "second": None if game.second_view is None else game.second_view.tolist(),
         "names": [
             [[*legal_names(game, state, 0).values()] for state in states]
             for states in (empty, full)
         ],
         "cells": [[*cells_to_choose(game, state, 0).values()] for state in empty],
-    }
-
-
-def _marks(game: BoardGame) -> list[str]:
-    """The mark of each value of a cell, as the first seat sees it."""
-    return [*MARKS[: game.num_cell_values]] if game.spec.seats == 1 else [".", *game.seat_marks]
-
-
-def _drawing(game: BoardGame) -> dict[str, Any]:
-    """How the page draws a board: what is around the cells, and a cell with each mark."""
-    form, spec = game.board_format, game.spec
-    [scene] = board_scenes(game.boards(game.example_state(), 0), form, {}, [()])
-    cells = [item for item in scene.items if isinstance(item, Cell)]
-    around = replace(scene, items=[item for item in scene.items if not isinstance(item, Cell)])
-    svg = board_svg(around, [], spec.name)
-    head = svg[: svg.index(">") + 1]
-    plain = replace(cells[0], x=0, y=0, mark=".")
-    looks = {
-        mark: {
-            "kind": mark_kind(mark),
-            "drawn": [
-                item_on_page(replace(plain, mark=mark, is_chosen=is_chosen))
-                for is_chosen in (False, True)
-            ],
-        }
-        for mark in _marks(game)
-    }
-    hint = item_on_page(replace(plain, shade=1.0, label="{label}"))
-    return {
-        "head": head,
-        "tail": svg[len(head) :],
-        "places": [f"{cell.x:g} {cell.y:g}" for cell in cells],
-        "cellNames": [form.cell_name(cell) for cell in range(len(cells))],
-        "looks": looks,
-        "hint": hint.replace("fill-opacity='1'", "fill-opacity='{shade}'"),
-        "legend": legend(game.seat_marks, spec.hidden, spec.seats),
     }

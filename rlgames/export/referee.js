@@ -28,7 +28,7 @@ const enter = (position) => machine.read("words", BigInt64Array, data.start.leng
 
 /** The marks of the cells, which are stored as the seat to move sees them. */
 function marksFor(seat) {
-  const values = [...machine.read("cells", Float32Array, data.places.length)];
+  const values = [...machine.read("cells", Float32Array, data.about.look.places.length)];
   if (seat === 0) return values.map((value) => data.marks[value]);
   const seen = data.second?.map((cell) => values[cell]) ?? values;
   return seen.map((value) => data.marks[value && 3 - value]);
@@ -103,16 +103,7 @@ function undo() {
 
 // What is shown
 
-function drawn({ marks, changed }, overlay = []) {
-  const cells = marks.map((mark, cell) => {
-    const isChosen = changed.includes(cell), look = data.looks[mark], hint = mark === "." && overlay[cell];
-    let inner = look.drawn[Number(isChosen)];
-    if (hint) inner = data.hint.replace("{shade}", (hint.share ** 0.6).toFixed(3)).replace("{label}", hint.label);
-    return `<g class='cell ${look.kind}${isChosen ? " chosen" : ""}' data-cell='${cell}' data-mark='${mark}'`
-      + ` data-name='${data.cellNames[cell]}' transform='translate(${data.places[cell]})'>${inner}</g>`;
-  });
-  return [{ title: "", legend: data.legend, svg: data.head + cells.join("") + data.tail }];
-}
+const drawn = ({ marks, changed }, hints = {}) => [{ title: "", legend: data.legend, looks: data.looks, marks, chosen: changed, hints }];
 
 function view(ply = positions.length - 1) {
   const last = positions.length - 1, at = Math.min(ply, last), now = positions[at];
@@ -142,9 +133,9 @@ function hint(kind, ply = positions.length - 1) {
   }).sort((one, other) => other.share - one.share);
   for (const { action, share, text } of moves) {
     for (const cell of cellsOf(now, action)) {
-      const sum = share + (isShare ? overlay[cell]?.share ?? 0 : 0);
+      const sum = Math.min(share + (isShare ? overlay[cell]?.[0] ?? 0 : 0), 1);
       const label = isShare ? (sum >= 0.005 ? (100 * sum).toFixed(0) : "") : text;
-      if (isShare || !overlay[cell]) overlay[cell] = { share: Math.min(sum, 1), label };
+      if (isShare || !overlay[cell]) overlay[cell] = [sum, label];
     }
   }
   const who = `${data.agent}${kind === "search" ? `+${data.search}` : ""}`;

@@ -17,8 +17,7 @@ from torch import Tensor
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.text import counted
 from rlgames.drawing.mark_styles import legend
-from rlgames.drawing.pictures import board_scenes
-from rlgames.drawing.svg import board_svg
+from rlgames.drawing.svg import mark_looks
 from rlgames.evaluation.positions import parse_position, position_line
 from rlgames.games import board_text
 from rlgames.games.capabilities import HiddenInformation, find
@@ -278,7 +277,7 @@ class Session:
         positions: Sequence[State],
         at: int,
         overlay: Mapping[int, tuple[float, str]] | None = None,
-    ) -> list[dict[str, str]]:
+    ) -> list[dict[str, Any]]:
         """The boards at a ply, with frames around the cells that the last move changed, or that won
         the game."""
         state, before = positions[at], positions[max(0, at - 1)]
@@ -302,20 +301,24 @@ class Session:
         changed: Sequence[Sequence[int]],
         titles: Sequence[str] = (),
         overlay: Mapping[int, tuple[float, str]] | None = None,
-    ) -> list[dict[str, str]]:
-        form, spec = self.game.board_format, self.game.spec
-        cells = range(form.rows * form.columns)
-        names = [form.cell_name(cell) for cell in cells]
-        titles = titles or self.game.board_titles or [self.table.rules.name] * len(boards)
-        scenes = board_scenes(boards, form, overlay or {}, changed)
-        return [
-            {
-                "title": title if len(boards) > 1 else "",
-                "svg": board_svg(scene, names, title),
-                "legend": legend(chain(*marks), spec.hidden, spec.seats),
-            }
-            for scene, title, marks in zip(scenes, titles, boards, strict=True)
-        ]
+    ) -> list[dict[str, Any]]:
+        """Boards as page.js draws them: the look of each mark, the marks of the cells, the cells
+        with a frame and, by cell, how dark a hint is and its label."""
+        spec, titles = self.game.spec, titles or self.game.board_titles or [""] * len(boards)
+        shown = []
+        for number, board in enumerate(boards):
+            marks = [*chain(*board)]
+            shown.append(
+                {
+                    "title": titles[number] if len(boards) > 1 else "",
+                    "legend": legend(marks, spec.hidden, spec.seats),
+                    "looks": mark_looks(self.game.board_format, {*marks}),
+                    "marks": marks,
+                    "chosen": [*changed[number]],
+                    "hints": {} if number or overlay is None else overlay,
+                }
+            )
+        return shown
 
     # Hints
 

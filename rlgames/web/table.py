@@ -19,6 +19,7 @@ from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.drawing.mark_styles import FLEET_LEGEND
+from rlgames.drawing.svg import board_look
 from rlgames.games.fleets.game import FleetGame
 from rlgames.games.game import Game
 from rlgames.games.notation import takes_columns
@@ -150,6 +151,7 @@ class Table:
             "goal": game.spec.goal,
             "marks": game.seat_marks,
             "columns": game.board_format.columns,
+            "look": board_look(game.board_format),
             "by_column": takes_columns(game, game.example_state()),
             "meanings": {".": "empty", **(FLEET_LEGEND if game.spec.hidden else {})},
             "rules": game.how_to_play,

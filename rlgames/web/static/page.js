@@ -225,18 +225,33 @@ function focused() {
   };
 }
 
+/** A board as SVG, whose text the server has escaped. */
+function boardSvg({ marks, chosen, looks, hints: shares }) {
+  const { head, around, places, hints: templates } = game.look;
+  const cells = marks.map((mark, cell) => {
+    const [kind, drawn] = looks[mark], [share, label] = (kind === "empty" && shares[cell]) || [0, ""];
+    const template = templates[Math.min(label.length, templates.length - 1)];
+    const inner = share ? template.replace("SHADE", (share ** 0.6).toFixed(3)).replace("LABEL", label) : drawn;
+    const classes = ["cell", kind, ...(chosen.includes(cell) ? ["chosen"] : [])].join(" ");
+    return `<g class='${classes}' data-cell='${cell}' transform='translate(${places[cell]})'>${inner}</g>`;
+  });
+  return `${head}${cells.join("")}${around}</svg>`;
+}
+
 function drawBoards(boards) {
   $("boards").replaceChildren(...boards.map((board, number) => {
     const figure = make("figure", "", { className: "board" });
-    figure.innerHTML = board.svg;  // the server escapes all text in it
+    figure.innerHTML = boardSvg(board);
     const words = [board.title, board.legend].filter(Boolean).join(" · ");
     if (words) figure.append(make("figcaption", words));
     const svg = figure.firstElementChild, moves = number ? [] : view.moves.filter((move) => move.cells.length);
     svg.setAttribute("role", "group");
+    svg.setAttribute("aria-label", board.title || game.title);
     for (const cell of svg.querySelectorAll(".cell")) {
-      const at = Number(cell.dataset.cell), own = moves.filter((move) => fits(move, at));
+      const at = Number(cell.dataset.cell), own = moves.filter((move) => fits(move, at)), mark = board.marks[at];
+      Object.assign(cell.dataset, { mark, name: game.look.names[at] });
       if (own.length) cell.classList.add("open");
-      const isButton = own.some((move) => move.cells.includes(at)), mark = cell.dataset.mark;
+      const isButton = own.some((move) => move.cells.includes(at));
       const name = isButton && own.length === 1 ? own[0].move : cell.dataset.name;
       cell.setAttribute("role", isButton ? "button" : "img");
       cell.setAttribute("aria-label", `${name} ${game.meanings[mark] ?? mark}`);
