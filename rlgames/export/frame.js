@@ -6,7 +6,7 @@
   const worker = new Worker(URL.createObjectURL(new Blob([text("worker")], { type: "text/javascript" })));
   const waiting = new Map(), isFramed = parent !== self;
   let asked = 0;
-  worker.postMessage({ data });
+  worker.postMessage({ agent: { about: data, code: text("code"), numbers: text("numbers") } });
   worker.addEventListener("message", ({ data: { id, answer, error } }) => {
     const { accept, refuse } = waiting.get(id);
     waiting.delete(id);

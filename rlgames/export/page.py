@@ -23,9 +23,9 @@ from rlgames.web.table import STATIC
 
 HERE = Path(__file__).parent
 
-POLICY = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' blob:; "
-POLICY += "worker-src blob:; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-POLICY += "form-action 'none'"
+POLICY = """http-equiv="Content-Security-Policy" content="default-src 'none'; worker-src blob:;
+ script-src 'unsafe-inline' 'wasm-unsafe-eval' blob:; style-src 'unsafe-inline'; img-src data:;
+ base-uri 'none'; form-action 'none'\""""
 """It keeps the page from the network, whatever its scripts do."""
 
 START_TILES = 2
@@ -61,25 +61,26 @@ def page_text(
         "shares": machine.hints,
         "layout": machine.layout,
         "size": machine.size,
+    }
+    parts = {
+        "agent": json.dumps(data, separators=(",", ":")).replace("<", r"\u003c"),
         "code": _packed(machine.code),
         "numbers": _packed(machine.data),
+        "worker": _text(HERE / "machine.js") + _text(HERE / "referee.js"),
     }
-    return _assembled(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+    scripts = [
+        f'<script type="text/plain" id="{name}">{part}</script>\n' for name, part in parts.items()
+    ]
+    scripts.append(f"<script>\n{_text(HERE / 'frame.js')}{_text(STATIC / 'page.js')}</script>\n")
+    return _assembled("".join(scripts))
 
 
-def _assembled(data: str) -> str:
-    """The page of serve with its style, its scripts, and the data of an agent as JSON inside."""
-    text = data.replace("<", "\\u003c")
-    worker = _text(HERE / "machine.js") + _text(HERE / "referee.js")
-    scripts = (
-        f'<script type="application/json" id="agent">{text}</script>\n'
-        f'<script type="text/plain" id="worker">\n{worker}</script>\n'
-        f"<script>\n{_text(HERE / 'frame.js')}{_text(STATIC / 'page.js')}</script>\n"
-    )
+def _assembled(scripts: str) -> str:
+    """The page of serve with its style and other scripts inside."""
     style = f"<style>\n{_text(STATIC / 'page.css')}</style>"
     page = _text(STATIC / "index.html")
     for old, new in (
-        ('<meta charset="utf-8">', f'<meta charset="utf-8">\n{_policy_tag()}'),
+        ('<meta charset="utf-8">', f'<meta charset="utf-8">\n<meta {POLICY}>'),
         ('<link rel="stylesheet" href="page.css">', style),
         ('<script src="page.js" defer></script>\n', ""),
         ("</body>", f"{scripts}</body>"),
@@ -88,10 +89,6 @@ def _assembled(data: str) -> str:
         assert found, old
         page = before + new + after
     return page
-
-
-def _policy_tag() -> str:
-    return f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
 
 
 def _text(path: Path) -> str:

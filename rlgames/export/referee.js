@@ -8,17 +8,23 @@ let positions = [], log = [], seats = [], search = null;
 
 const short = (value) => String(Number(value.toPrecision(3)));
 
-/** Bytes that were compressed and written as text. */
+/** Bytes that were compressed and written as text, which is read in parts: it may be long. */
 async function unpacked(text) {
-  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const { readable, writable } = new DecompressionStream("deflate"), writer = writable.getWriter();
+  const bytes = new Response(readable).arrayBuffer(), length = 1 << 20;
+  for (let start = 0; start < text.length; start += length) {
+    const letters = atob(text.slice(start, start + length)), part = new Uint8Array(letters.length);
+    for (let at = 0; at < part.length; at += 1) part[at] = letters.charCodeAt(at);
+    await writer.write(part);
+  }
+  await writer.close();
+  return new Uint8Array(await bytes);
 }
 
-async function load(given) {
-  data = given;
-  const [code, numbers] = await Promise.all([unpacked(data.code), unpacked(data.numbers)]);
-  machine = startMachine({ code: await WebAssembly.compile(code), data: numbers, size: data.size, layout: data.layout });
+async function load({ about, code, numbers }) {
+  data = about;
+  const module = await WebAssembly.compile(await unpacked(code));
+  machine = startMachine({ code: module, data: await unpacked(numbers), size: data.size, layout: data.layout });
   crypto.getRandomValues(machine.read("rng", Uint8Array, 8));
 }
 
@@ -180,7 +186,7 @@ async function answer(path, body) {
   return path === "api/sessions" ? openGame(body) : act(body);
 }
 
-onmessage = async ({ data: { data: given, id, path, body } }) => {
-  if (given) loaded = load(given);
+onmessage = async ({ data: { agent, id, path, body } }) => {
+  if (agent) loaded = load(agent);
   else postMessage(await answer(path, body).then((result) => ({ id, answer: result }), (error) => ({ id, error: error.message })));
 };

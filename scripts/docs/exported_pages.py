@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -60,9 +61,10 @@ def exported(name: str, words: tuple[str, ...], out: Path) -> tuple[Path, dict[s
     """The page of an agent, what the command says, and the seconds of processor time it takes."""
     path = out / f"{name}.html"
     command = [sys.executable, "-m", "rlgames", "export", name, *words, f"out={path}"]
-    begin = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run([*command, "format=json"], check=True, capture_output=True, text=True)
-    return path, json.loads(done.stdout), time.perf_counter() - begin
+    seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    return path, json.loads(done.stdout), seconds
 
 
 def python_milliseconds(name: str, words: tuple[str, ...], games: int) -> float:
@@ -102,15 +104,26 @@ def measured(chromium: Any, name: str, words: tuple[str, ...], out: Path, games:
 
 
 def pictures(chromium: Any, out: Path) -> None:
-    """Pages of two games after some moves, on a desktop and on a phone."""
-    for name, file, moves, width, height in (
-        ("hex", "export_hex.png", "C3 D4 E3 E4 D3", 1200, 800),
-        ("othello", "export_phone.png", "", 390, 844),
-    ):
-        page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme="light")
-        page.goto(f"{(out / f'{name}.html').resolve().as_uri()}?hints=search&seat=1&moves={moves}")
-        page.wait_for_selector("#advice li")
-        save(page, PICTURES / file)
+    """Pages after some moves, on a desktop and on a phone: of docs/export.md, and of all games."""
+    for name in AGENTS:
+        for kind, width, height in (("desktop", 1200, 800), ("phone", 390, 844)):
+            page = chromium.new_page(
+                viewport={"width": width, "height": height},
+                color_scheme="light" if kind == "desktop" else "dark",
+            )
+            hints = "search" if "search=mcts" in AGENTS[name] else "policy"
+            page.goto(f"{(out / f'{name}.html').resolve().as_uri()}?hints={hints}")
+            page.wait_for_selector("#advice li")
+            for number in range(4):
+                if page.locator("body[data-turn=you] .cell.open").count():
+                    cells = page.locator(".cell.target, .cell.open")
+                    cells.nth(7 * number % cells.count()).click(force=True)
+                else:
+                    page.keyboard.press(("ArrowDown", "ArrowLeft")[number % 2])
+                page.wait_for_selector("body[data-turn]:not(.is-waiting):not([data-asks])")
+            save(page, out / f"{name}_{kind}.png")
+    for name, kind in (("hex", "desktop"), ("othello", "phone")):
+        (PICTURES / f"export_{kind}.png").write_bytes((out / f"{name}_{kind}.png").read_bytes())
 
 
 def main() -> None:
@@ -127,7 +140,7 @@ def main() -> None:
         ]
         pictures(chromium, arguments.out)
         version = chromium.version.partition(".")[0]
-    head = "agent | file | of it code | seconds to export | a move in Chromium | in Python"
+    head = "agent | file | code in it | CPU time to export | a move in Chromium | in Python"
     lines = [head, " | ".join(["---"] + ["---:"] * 5), *rows]
     note = (
         f"Measured on {processor()} with numba {numba.__version__} and Chromium {version}, "
