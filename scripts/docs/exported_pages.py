@@ -147,7 +147,7 @@ def main() -> None:
         "`python scripts/docs/exported_pages.py`."
     )
     table = "\n".join(f"| {line} |" for line in lines)
-    text = with_section(PAGE.read_text(encoding="utf-8"), "pages", f"{table}\n\n{note}")
+    text = with_section(PAGE.read_text(encoding="utf-8"), "pages", f"{table}\n\n{note}\n")
     PAGE.write_text(text, encoding="utf-8")
 
 
