@@ -40,6 +40,7 @@ def run(cfg: ExportConfig) -> Exported:
         raise ConfigError("export needs a run", "as in: rlgames export connect4")
     opened = open_run(find_run(cfg.run, is_player=False), cfg.checkpoint)
     rules, name = opened.config.game, label_of(opened)
+    name = "agent" if name in (YOU, RANDOM) else name  # these are on the page already
     path = Path(cfg.out or f"{rules.name}.html")
     check_writable(f"out={path}", path)
     agent = opened.agent(cfg.sampling, torch.device("cpu"))

@@ -74,7 +74,9 @@ def frozen_player(game: Game[Any], player: Player) -> Frozen:
             "use search=mcts, alphabeta or expectimax, with search.solve_positions=0",
         )
     if not (isinstance(player.sampling, Argmax) and not player.sampling.is_random):
-        raise ConfigError("an agent on a page makes its best move", "use sampling=argmax")
+        raise ConfigError(
+            "an agent on a page makes its best move", "use sampling=argmax sampling.ties=first"
+        )
     policy, are_logits = _policy(game, player.policy), player.policy.scores_are_logits
     return Frozen(policy, None, {"policy": are_logits})
 

@@ -95,15 +95,9 @@ def build_machine(game: Game[Any], player: Player) -> Machine:
     frozen = frozen_player(game, player)
     assert isinstance(game, BoardGame)
     actions, cells = game.spec.actions, math.prod(game.spec.observation[1:])
-    zeros = (np.zeros(size, np.float32) for size in (cells, 1, actions, 1))
-    desk = Desk(
-        game.rules,
-        np.array([game.rules.start], np.int64),
-        np.zeros(actions, np.bool_),
-        next(zeros),
-        next(zeros),
-        Opinion(next(zeros), next(zeros), np.zeros(1, np.uint64)),
-    )
+    opinion = Opinion(_floats(actions), _floats(1), np.zeros(1, np.uint64))
+    words, legal = np.array([game.rules.start], np.int64), np.zeros(actions, np.bool_)
+    desk = Desk(game.rules, words, legal, _floats(cells), _floats(1), opinion)
     players = [each for each in (frozen.policy, frozen.search) if each is not None]
     image = Image(desk, *players)
     _check_size("the agent has", len(image.data), MAX_STORED, "train a smaller policy")
@@ -116,6 +110,10 @@ def build_machine(game: Game[Any], player: Player) -> Machine:
         name: image.offset(each) for name, each in arrays.items() if isinstance(each, np.ndarray)
     }
     return Machine(code, image.data, image.size, layout, frozen.hints, len(players) > 1)
+
+
+def _floats(size: int) -> Array:
+    return np.zeros(size, np.float32)
 
 
 def _check_size(what: str, size: int, limit: int, hint: str) -> None:

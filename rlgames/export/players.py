@@ -51,6 +51,21 @@ def value_after(values: Any, rules: Any, after: Position, seat: int) -> np.float
     raise NotImplementedError
 
 
+@compiled
+def write_opinion(values: Floats, rules: Any, position: Position, opinion: Opinion) -> int:
+    """The first legal action with the highest of some values, of which those of legal actions are
+    written as scores, and the highest as value."""
+    best = -1
+    for action in range(len(opinion.scores)):
+        opinion.scores[action] = -np.inf
+        if is_legal(rules, position, action):
+            opinion.scores[action] = values[action]
+            if best < 0 or values[action] > values[best]:
+                best = action
+    opinion.value[0] = values[best]
+    return best
+
+
 class MovePlayer(NamedTuple):
     """Makes the move with the highest points · scale + value_after."""
 
@@ -129,18 +144,13 @@ def decide_by_network(
     player: NetworkPlayer, rules: Any, position: Position, seat: int, opinion: Opinion
 ) -> int:
     run_network(player, rules, position)
-    outputs, best = player.outputs[0], -1
-    for action in range(len(opinion.scores)):
-        opinion.scores[action] = -np.inf
-        if is_legal(rules, position, action):
-            opinion.scores[action] = outputs[action]
-            if best < 0 or outputs[action] > outputs[best]:
-                best = action
-    opinion.value[0] = np.nan if player.are_logits else outputs[best]
+    outputs = player.outputs[0]
+    best = write_opinion(outputs, rules, position, opinion)
+    if player.are_logits:
+        opinion.value[0] = np.nan
+        write_prior(outputs, rules, position, 1.0, opinion.scores)
     if player.has_value:
         opinion.value[0] = outputs[len(outputs) - 1]
-    if player.are_logits:
-        write_prior(outputs, rules, position, 1.0, opinion.scores)
     return best
 
 
@@ -190,11 +200,8 @@ def decide_by_ntuples(
 ) -> int:
     network, memory = player.network, player.memory
     enter(network, position, seat, memory)
-    best = score_moves(network, rules, position, seat, player.table, player.scale, memory)
-    for action in range(len(opinion.scores)):
-        opinion.scores[action] = memory.scores[action]
-    opinion.value[0] = memory.scores[best]
-    return best
+    score_moves(network, rules, position, seat, player.table, player.scale, memory)
+    return write_opinion(memory.scores, rules, position, opinion)
 
 
 class AlphaBetaPlayer(NamedTuple):
@@ -249,19 +256,13 @@ def downgraded(board: Bits, lowest: Bits) -> Bits:
 def decide_by_expectimax(
     player: ExpectimaxPlayer, rules: Any, position: Position, seat: int, opinion: Opinion
 ) -> int:
-    boards, best = np.full(1, U(position[0])), -1
+    board = U(position[0])
     if player.lowest:
-        boards[0] = downgraded(boards[0], player.lowest)
+        board = downgraded(board, player.lowest)
     table, network = player.ntuples.table, player.ntuples.network
+    boards = np.full(1, board)
     scores = search(boards, player.plies, table, network, rules, player.settings)
-    for action in range(len(opinion.scores)):
-        opinion.scores[action] = -np.inf
-        if is_legal(rules, position, action):
-            opinion.scores[action] = scores[0, action]
-            if best < 0 or scores[0, action] > scores[0, best]:
-                best = action
-    opinion.value[0] = scores[0, best]
-    return best
+    return write_opinion(scores[0], rules, position, opinion)
 
 
 implement(MovePlayer, decide=decide_by_moves)

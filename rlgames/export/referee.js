@@ -187,6 +187,6 @@ async function answer(path, body) {
 }
 
 onmessage = async ({ data: { agent, id, path, body } }) => {
-  if (agent) loaded = load(agent);
+  if (agent) loaded = load(agent).catch(({ message }) => { throw new Error(`This browser cannot run the page: ${message}`); });
   else postMessage(await answer(path, body).then((result) => ({ id, answer: result }), (error) => ({ id, error: error.message })));
 };
