@@ -4,7 +4,8 @@ import json
 
 import pytest
 import torch
-from test_machine import MCTS, opened
+from markers import quick
+from test_machine import GAMES, MCTS, opened
 
 from rlgames.commands import export
 from rlgames.config.commands import ExportConfig
@@ -78,7 +79,7 @@ def test_code_is_compiled_once_for_all_weights_of_a_policy(monkeypatch):
 
 def test_pages_of_an_agent_are_equal(tmp_path):
     pages = []
-    for words in (["connect4"], ["connect4", "search=null"]):
+    for words in (["tictactoe"], ["tictactoe", "search=null"]):
         path = exported(tmp_path, *words).path
         with open(path, encoding="utf-8") as file:
             pages.append(file.read())
@@ -99,7 +100,7 @@ def test_arrays_that_kernels_share_are_stored_once():
     assert (len(image.data), image.size) == (64, 64 + 448)
 
 
-@pytest.mark.parametrize("name", ["tictactoe", "gomoku", "hex", "othello", "breakthrough", "2048"])
+@pytest.mark.parametrize("name", quick(GAMES, "tictactoe", "breakthrough"))
 def test_a_page_names_moves_and_their_cells_as_the_game_does(name):
     game, rng = opened(name).game, torch.Generator().manual_seed(2)
     rules, state = _rules(game), game.initial(20, rng)
