@@ -97,6 +97,7 @@ pictures: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
 	$(BIN)/python scripts/docs/figures.py
 	$(BIN)/python scripts/docs/screenshots.py
+	$(BIN)/python scripts/docs/exported_pages.py
 
 .venv/rlgames: pyproject.toml constraints.txt
 	@echo "Installing rlgames and 30 packages into .venv: 1.3 GB with the CPU build of torch, 5 GB or more"

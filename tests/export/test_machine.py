@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from markers import quick
+from markers import quick, slow
 
 import rlgames.export.machine
 from rlgames.build.players import with_search
@@ -54,6 +54,8 @@ POLICIES = {
 
 GAMES = dict.fromkeys(["tictactoe", *SEARCHES], 1000)
 """By the name of the agent: games in which each of its moves is compared."""
+
+FEW_GAMES = ("tictactoe", 50)
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
 
@@ -146,9 +148,7 @@ def check_agreement(table, games, folder, max_plies=100):
 
 
 @needs_node
-@pytest.mark.parametrize(
-    ("name", "games"), quick([("tictactoe", 50), *GAMES.items()], ("tictactoe", 50))
-)
+@pytest.mark.parametrize(("name", "games"), [FEW_GAMES, *map(slow, GAMES.items())])
 def test_a_page_plays_as_python_does(name, games, tmp_path):
     check_agreement(opened(name), games, tmp_path)
 
