@@ -6,7 +6,8 @@ const YOU = "you", RANDOM = "random", MIN_SHARE = 0.0005, MAX_LISTED = 40;  // a
 let data = null, machine = null, loaded = null;
 let positions = [], log = [], seats = [], search = null;
 
-const short = (value) => String(Number(value.toPrecision(3)));
+/** A number in few characters, as in core/text.py. */
+const short = (value) => (Math.abs(value) >= 10 ? Math.round(value).toLocaleString("en") : (Number(value.toFixed(2)) || 0).toFixed(2));
 
 /** Bytes that were compressed and written as text, which is read in parts: it may be long. */
 async function unpacked(text) {

@@ -1,9 +1,16 @@
 """Exported pages in Chromium, opened from files: games by clicks, keys and touches."""
 
+import re
+
 import chromium
 import pytest
 from test_export import exported
 from test_machine import MCTS
+
+from rlgames.commands.serve import offered_tables
+from rlgames.config.commands import ServeConfig
+from rlgames.config.compose import load_config
+from rlgames.web.session import Session
 
 pytestmark = pytest.mark.browser
 
@@ -120,6 +127,25 @@ def test_hints_are_values_shares_and_a_bar(page_of, open_page):
         assert 95 < sum(shares) <= 101
         assert -1 <= page.evaluate("document.getElementById('value').value") <= 1
         assert f"hex{'+mcts' * (kind == 'search')} expects" in page.inner_text("#summary")
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "connect4", "hex", "2048"])
+def test_hints_say_what_a_server_says(name, page_of, open_page):
+    page = open_page(page_of(name), "hints=policy")
+    page.wait_for_selector("#advice li")
+    if name == "2048":  # the start is random
+        assert re.fullmatch(r"2048 expects a return of \d\d,\d\d\d", page.inner_text("#summary"))
+        return
+    tables = offered_tables(load_config(ServeConfig, [name]))
+    hint = Session(name, tables[name]).hint("policy")
+    assert page.inner_text("#summary") == hint["summary"]
+    moves = [(item["move"], item["text"]) for item in hint["moves"]]
+    shown = [tuple(item.all_inner_texts()) for item in spans(page, "#advice li")]
+    assert sorted(shown) == sorted(moves)
+
+
+def spans(page, selector):
+    return [item.locator("span") for item in page.locator(selector).all()]
 
 
 def test_keys_play_as_on_a_page_with_a_server(page_of, open_page):
