@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from rlgames.core.errors import ConfigError
+from rlgames.export.fleets import fleet_rules
 from rlgames.export.players import (
     AlphaBetaPlayer,
     BoardTable,
@@ -16,14 +17,17 @@ from rlgames.export.players import (
     MovePlayer,
     NetworkPlayer,
     NtuplePlayer,
+    Symmetries,
     TreePlayer,
 )
+from rlgames.games.battleship import Battleship
 from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game
 from rlgames.kernels.mlp import GELU
 from rlgames.kernels.ntuple import make_memory
 from rlgames.kernels.simulations import PLANES
 from rlgames.players.player import Agent, Player
+from rlgames.policies.canonical import Canonical
 from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.ntuple import Ntuple, flat_table, pack_network, reason_not_packed
@@ -53,19 +57,24 @@ class Frozen(NamedTuple):
     hints: dict[str, bool]
 
 
+def compiled_rules(game: Game[Any]) -> Any:
+    """The rules of a game as kernels take them. Raises ConfigError if there are none."""
+    if isinstance(game, BoardGame):
+        return game.rules
+    if type(game) is Battleship:
+        return fleet_rules(game)
+    text = f"the rules of {game.spec.name} are not compiled, so no page can play it"
+    raise ConfigError(text, "use rlgames serve")
+
+
 def frozen_player(game: Game[Any], player: Player) -> Frozen:
     """Raises ConfigError for a player that kernels cannot compute without torch."""
-    if not isinstance(game, BoardGame):
-        raise ConfigError(
-            f"the rules of {game.spec.name} are not compiled, so no page can play it",
-            "use rlgames serve",
-        )
-    if isinstance(player, Mcts):
+    if isinstance(player, Mcts) and isinstance(game, BoardGame):
         return _frozen_mcts(game, player)
-    if isinstance(player, AlphaBetaSearch):
+    if isinstance(player, AlphaBetaSearch) and isinstance(game, BoardGame):
         ntuples = _ntuples(game, player.policy)
         return Frozen(ntuples, AlphaBetaPlayer(ntuples, player.plies), {"policy": False})
-    if isinstance(player, Expectimax):
+    if isinstance(player, Expectimax) and isinstance(game, BoardGame):
         return _frozen_expectimax(game, player)
     if not isinstance(player, Agent):
         name = type(player).__name__
@@ -81,14 +90,16 @@ def frozen_player(game: Game[Any], player: Player) -> Frozen:
     return Frozen(policy, None, {"policy": are_logits})
 
 
-def _policy(game: BoardGame, policy: Policy) -> Any:
+def _policy(game: Game[Any], policy: Policy) -> Any:
     """A policy, which makes the move that it scores highest."""
+    if isinstance(policy, AfterstateNetwork):
+        return MovePlayer(_network(game, policy.network), np.float32(policy.score_scale))
+    if not isinstance(game, BoardGame):
+        return _network(game, policy)
     if isinstance(policy, Ntuple):
         return _ntuples(game, policy)
     if type(policy) is Table:
         return MovePlayer(_table(game, policy), np.float32(policy.score_scale))
-    if isinstance(policy, AfterstateNetwork):
-        return MovePlayer(_network(game, policy.network), np.float32(policy.score_scale))
     return _network(game, policy)
 
 
@@ -113,24 +124,39 @@ def _ntuples(game: BoardGame, policy: Ntuple) -> NtuplePlayer:
     return NtuplePlayer(network, table, scale, memory)
 
 
-def _network(game: BoardGame, policy: Policy) -> NetworkPlayer:
+def _network(game: Game[Any], policy: Policy) -> NetworkPlayer:
     """A network that a kernel computes."""
-    no_search: Any = None
-    evaluator = LeafEvaluator(game, policy, no_search, no_search)
+    unset: Any = None
+    symmetries = Symmetries(*(np.zeros((0, 0), kind) for kind in (np.float32, np.int64, np.int64)))
+    if type(policy) is Canonical:
+        symmetries, policy = _symmetries(policy), policy.network
+    evaluator = LeafEvaluator(cast(BoardGame, game), policy, unset, unset)
     network = evaluator.network
     is_packed = type(network) is Mlp or (type(network) is Embedding and network.adds)
     if network is None or not is_packed:
         raise ConfigError(f"only torch computes {type(policy).__name__}", PAGE_POLICIES)
     mlp: Any = network
     weights = mlp.packed()
-    has_value = network.has_value
     if weights.activation == GELU:
         raise ConfigError("browsers cannot compute policy.activation=gelu", "train with relu")
-    inputs = np.zeros((1, math.prod(evaluator.input_shape)), np.float32)
-    outputs = np.zeros((1, game.spec.actions + has_value), np.float32)
-    open_value = network.open_value if isinstance(network, Embedding) else PLANES
-    are_logits = network.scores_are_logits
-    return NetworkPlayer(weights, open_value, has_value, are_logits, inputs, outputs)
+    num_inputs, actions = math.prod(evaluator.input_shape), game.spec.actions
+    sizes = (num_inputs, (1, num_inputs), (1, actions + network.has_value), actions)
+    return NetworkPlayer(
+        weights,
+        symmetries,
+        network.open_value if isinstance(network, Embedding) else PLANES,
+        network.has_value,
+        network.scores_are_logits,
+        *(np.zeros(size, np.float32) for size in sizes),
+    )
+
+
+def _symmetries(policy: Canonical) -> Symmetries:
+    found = policy.symmetries
+    num_cells, weights = found.cells.shape[1], policy._weights.numpy()
+    planes = found.plane_order(len(weights) // num_cells)
+    inputs = (planes[:, :, None] * num_cells + found.cells[:, None]).flatten(1)
+    return Symmetries(weights, inputs.numpy(), found.inverse_actions.numpy())
 
 
 def _frozen_mcts(game: BoardGame, search: Mcts) -> Frozen:

@@ -12,11 +12,10 @@ import numpy as np
 from numba import cfunc, int64
 
 from rlgames.core.errors import ConfigError
-from rlgames.export.freeze import frozen_player
+from rlgames.export.freeze import compiled_rules, frozen_player
 from rlgames.export.image import Image
 from rlgames.export.players import Opinion, decide
 from rlgames.export.wasm import to_wasm
-from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game
 from rlgames.kernels.jit import jit, kept_on_disk
 from rlgames.kernels.rules import add_chance, is_legal, load, play, store, write_cells
@@ -92,12 +91,12 @@ class Machine:
 def build_machine(game: Game[Any], player: Player) -> Machine:
     """Raises ConfigError for a player that is not made of kernels, for tables that are too large,
     and if this version of numba compiles kernels in a way that is not known."""
+    rules = compiled_rules(game)
     frozen = frozen_player(game, player)
-    assert isinstance(game, BoardGame)
     actions, cells = game.spec.actions, math.prod(game.spec.observation[1:])
     opinion = Opinion(_floats(actions), _floats(1), np.zeros(1, np.uint64))
-    words, legal = np.array([game.rules.start], np.int64), np.zeros(actions, np.bool_)
-    desk = Desk(game.rules, words, legal, _floats(cells), _floats(1), opinion)
+    words, legal = np.array([rules.start], np.int64), np.zeros(actions, np.bool_)
+    desk = Desk(rules, words, legal, _floats(cells), _floats(1), opinion)
     players = [each for each in (frozen.policy, frozen.search) if each is not None]
     image = Image(desk, *players)
     _check_size("the agent has", len(image.data), MAX_STORED, "train a smaller policy")

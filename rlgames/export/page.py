@@ -14,6 +14,7 @@ import torch
 
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.svg import mark_looks
+from rlgames.export.freeze import compiled_rules
 from rlgames.export.machine import Machine
 from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game
@@ -29,7 +30,7 @@ POLICY = """http-equiv="Content-Security-Policy" content="default-src 'none'; wo
 """It keeps the page from the network, whatever its scripts do."""
 
 START_TILES = 2
-"""Of 2048: chance before the first move."""
+"""Of 2048: chance before the first move. A hidden fleet is drawn once."""
 
 
 def page_text(
@@ -50,7 +51,6 @@ def page_text(
         seats: who sits in each seat, as on the page.
         moves: played at the start of the first game.
     """
-    assert isinstance(game, BoardGame)
     data = _rules(game) | {
         "about": about,
         "agent": agent,
@@ -99,7 +99,7 @@ def _packed(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 9)).decode()
 
 
-def _rules(game: BoardGame) -> dict[str, Any]:
+def _rules(game: Game[Any]) -> dict[str, Any]:
     """What the page has to know of the rules besides the kernels: the names of all actions, for
     each seat, if nothing is captured and if something is, and the cells that choose them."""
     spec, start = game.spec, game.example_state()
@@ -108,20 +108,25 @@ def _rules(game: BoardGame) -> dict[str, Any]:
         replace(start, done=torch.tensor([True]), current_seat=torch.tensor([seat]))
         for seat in range(spec.seats)
     ]
-    empty, full = (
-        [replace(state, words=torch.full_like(state.words, word)) for state in seats]
-        for word in (0, -1)
-    )
-    is_alone = spec.seats == 1
-    marks = MARKS[: game.num_cell_values] if is_alone else [".", *game.seat_marks]
+    empty, full = seats, seats
+    second, marks = None, [".", "x", "o"]  # as export.fleets writes cells
+    if isinstance(game, BoardGame):
+        empty, full = (
+            [replace(state, words=torch.full_like(state.words, word)) for state in seats]
+            for word in (0, -1)
+        )
+        second, marks = game.second_view, [".", *game.seat_marks]
+    if isinstance(game, Game2048):
+        marks = MARKS[: game.num_cell_values]
     return {
         "actions": spec.actions,
-        "start": [str(word) for word in game.rules.start],
-        "startChance": START_TILES if isinstance(game, Game2048) else 0,
+        "start": [str(word) for word in compiled_rules(game).start],
+        "startChance": START_TILES if isinstance(game, Game2048) else int(spec.hidden),
+        "hasChance": spec.num_chance_inputs > 0,
         "marks": marks,
         "looks": mark_looks(game.board_format, marks),
-        "legend": legend(game.seat_marks, spec.hidden, spec.seats),
-        "second": None if game.second_view is None else game.second_view.tolist(),
+        "legend": legend(marks, spec.hidden, spec.seats),
+        "second": None if second is None else second.tolist(),
         "names": [
             [[*legal_names(game, state, 0).values()] for state in states]
             for states in (empty, full)

@@ -110,32 +110,68 @@ def value_in_table(table: BoardTable, rules: Any, after: Position, seat: int) ->
     return table.values[index]
 
 
+class Symmetries(NamedTuple):
+    """Of a network on canonical boards, see policies.canonical: weights, float32 [I, G], of the
+    projection of the inputs by each symmetry; inputs, int64 [G, I], where each of its inputs is on
+    the board; actions, int64 [G, A], the output of each action."""
+
+    weights: Floats
+    inputs: Integers
+    actions: Integers
+
+
 class NetworkPlayer(NamedTuple):
-    """A network that reads positions as in simulations.Evaluator. has_value: its last output is the
-    value. are_logits: its scores are logits, not values. inputs, outputs: float32 [1, I] and
-    [1, O], which are overwritten."""
+    """A network that reads positions as in simulations.Evaluator. symmetries: without any, it reads
+    boards as they are. has_value: its last output is the value. are_logits: its scores are logits,
+    not values. board, inputs, outputs, scores: float32 [I], [1, I], [1, O] and [A], which are
+    overwritten."""
 
     network: MlpWeights
+    symmetries: Symmetries
     open_value: int
     has_value: bool
     are_logits: bool
+    board: Floats
     inputs: Floats
     outputs: Floats
+    scores: Floats
+
+
+@compiled
+def canonical_symmetry(symmetries: Symmetries, board: Floats) -> int:
+    """The symmetry with the largest projection."""
+    best, highest = 0, np.float32(-np.inf)
+    for symmetry in range(symmetries.weights.shape[1]):
+        total = np.float32(0)
+        for each in range(len(board)):
+            total += board[each] * symmetries.weights[each, symmetry]
+        if total > highest:
+            best, highest = symmetry, total
+    return best
 
 
 @jit()
-def run_network(player: NetworkPlayer, rules: Any, position: Position) -> None:
-    """Write the outputs for a position."""
+def run_network(player: NetworkPlayer, rules: Any, position: Position, scores: Floats) -> None:
+    """Write the outputs for a position, and those of its actions as scores."""
+    symmetries, outputs, symmetry = player.symmetries, player.outputs[0], 0
     if player.open_value == PLANES:
-        observe(rules, position, player.inputs[0])
+        observe(rules, position, player.board)
     else:
-        write_cells(rules, position, player.open_value, player.inputs[0])
+        write_cells(rules, position, player.open_value, player.board)
+    has_symmetries = len(symmetries.inputs) > 0
+    if has_symmetries:
+        symmetry = canonical_symmetry(symmetries, player.board)
+    for each in range(len(player.board)):
+        at = symmetries.inputs[symmetry, each] if has_symmetries else each
+        player.inputs[0, each] = player.board[at]
     forward(player.network, player.inputs, player.outputs)
+    for action in range(len(scores)):
+        scores[action] = outputs[symmetries.actions[symmetry, action] if has_symmetries else action]
 
 
 @jit()
 def value_by_network(player: NetworkPlayer, rules: Any, after: Position, seat: int) -> np.float32:
-    run_network(player, rules, after)
+    run_network(player, rules, after, player.scores)
     return player.outputs[0, player.outputs.shape[1] - 1]
 
 
@@ -143,14 +179,14 @@ def value_by_network(player: NetworkPlayer, rules: Any, after: Position, seat: i
 def decide_by_network(
     player: NetworkPlayer, rules: Any, position: Position, seat: int, opinion: Opinion
 ) -> int:
-    run_network(player, rules, position)
-    outputs = player.outputs[0]
-    best = write_opinion(outputs, rules, position, opinion)
+    scores, last = player.scores, player.outputs.shape[1] - 1
+    run_network(player, rules, position, scores)
+    best = write_opinion(scores, rules, position, opinion)
     if player.are_logits:
         opinion.value[0] = np.nan
-        write_prior(outputs, rules, position, 1.0, opinion.scores)
+        write_prior(scores, rules, position, 1.0, opinion.scores)
     if player.has_value:
-        opinion.value[0] = outputs[len(outputs) - 1]
+        opinion.value[0] = player.outputs[0, last]
     return best
 
 

@@ -51,13 +51,16 @@ function present(more) {
 
 /** The cells that a person clicks to choose an action. */
 function cellsOf({ seat, marks }, action) {
+  if (data.about.is_hidden) return data.cells[seat][action].filter((cell) => marks[cell] === ".");  // those that are new
   if (!data.about.by_column) return data.cells[seat][action];
   const column = marks.flatMap((mark, cell) => (cell % data.about.columns === action && mark === "." ? [cell] : []));
   return column.slice(-1);
 }
 
 /** The name of an action, which may tell that it captures. */
-function nameOf({ seat, marks }, action) {
+function nameOf(position, action) {
+  const { seat, marks } = position;
+  if (data.about.is_hidden) return cellsOf(position, action).map((cell) => data.about.look.names[cell]).join(" ");
   const target = data.cells[seat][action].at(-1), captures = target !== undefined && marks[target] !== ".";
   return data.names[Number(captures)][seat][action];
 }
@@ -75,7 +78,7 @@ function play(action) {
   enter(before);
   let isOver = Boolean(machine.ask("play", action)), shown = before.marks;
   const points = machine.read("points", Float32Array, 1)[0] * (seat ? -1 : 1);
-  if (data.startChance) {
+  if (data.hasChance) {
     shown = present({ seat }).marks;
     isOver = Boolean(machine.ask("chance"));
   }
@@ -121,7 +124,7 @@ function view(ply = positions.length - 1) {
     seat: now.seat, turns: now.turns, scores: seats.length > 1 ? [now.score, -now.score] : [now.score],
     turn: now.isOver ? "over" : isYours ? "you" : "player",
     moves: isYours ? now.legal.map((action) => ({ move: nameOf(now, action), cells: cellsOf(now, action) })) : [],
-    undo: log.some((move) => move.isYours), position: line(at), present: line(last),
+    undo: log.some((move) => move.isYours) && !data.about.is_hidden, position: line(at), present: line(last),
   };
 }
 

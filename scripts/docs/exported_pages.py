@@ -39,7 +39,11 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "gomoku": MCTS,
     "breakthrough": MCTS,
     "2048": ("search=expectimax",),
+    "battleship": (),
+    "salvo": (),
 }
+ALONE = ("2048", "battleship", "salvo")
+"""The games of one seat."""
 
 MEASURE = """async ({ games, seats, search }) => {
   let moves = 0, milliseconds = 0;
@@ -92,7 +96,7 @@ def measured(chromium: Any, name: str, words: tuple[str, ...], out: Path, games:
     page.goto(path.resolve().as_uri())
     page.wait_for_selector("body[data-turn]:not([data-asks])")
     search = words[0].partition("=")[2] if words else None
-    seats = [name] * (1 if name == "2048" else 2)
+    seats = [name] * (1 if name in ALONE else 2)
     given = {"games": games, "seats": seats, "search": search}
     page.evaluate(MEASURE, given | {"games": 1})
     in_browser = page.evaluate(MEASURE, given)

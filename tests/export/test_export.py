@@ -25,7 +25,7 @@ def exported(folder, *words):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["salvo"], "the rules of salvo are not compiled"),
+        (["salvo", "search=rollout"], "cannot search with Rollouts"),
         (["salvo_duel"], "the rules of salvo_duel are not compiled"),
         (["connect4", "search=mcts"], "needs a policy with probabilities"),
         (["hex", "search=mcts", "search.leaf=rollout"], "only torch computes rollouts"),

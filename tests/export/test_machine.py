@@ -19,6 +19,7 @@ from rlgames.config.commands import ShowConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
 from rlgames.export.machine import build_machine
+from rlgames.games.fleets.game import FleetState
 from rlgames.players.player import Agent
 from rlgames.sampling import Argmax
 from rlgames.search.search import Search
@@ -52,7 +53,7 @@ POLICIES = {
 }
 """By what they are: trainings, of whose policies the first weights are compared."""
 
-GAMES = dict.fromkeys(["tictactoe", *SEARCHES], 1000)
+GAMES = dict.fromkeys(["tictactoe", *SEARCHES, "battleship", "salvo"], 1000)
 """By the name of the agent: games in which each of its moves is compared."""
 
 FEW_GAMES = ("tictactoe", 50)
@@ -90,6 +91,21 @@ def opinions(player, state):
     return player.choose(state, rng), scores
 
 
+def words_of(state):
+    """Int64 [B, W]: positions as kernels take them."""
+    if not isinstance(state, FleetState):
+        return state.words
+    bits = 1 << torch.arange(state.ships.shape[1])
+    return torch.stack([((state.ships > 0) * bits).sum(1), (state.shot * bits).sum(1)], 1)
+
+
+def cells_of(game, state):
+    """Int64 [B, N]: the values of cells, as kernels write them."""
+    if isinstance(state, FleetState):
+        return state.shot.int() * (2 - (state.ships > 0).int())
+    return game.relative_cells(state).flatten(1)
+
+
 def recorded(table, games, max_plies):
     """What the rules and the player say in every position of some games."""
     rng, game, plies = torch.Generator().manual_seed(1), table.game, []
@@ -98,7 +114,7 @@ def recorded(table, games, max_plies):
     while not bool(state.done.all()) and int(state.turn.max()) < max_plies:
         live = ~state.done
         state, opening = state[live], opening[live]
-        action, scores = opinions(table.player, state)
+        action, scores = opinions(table.player, game.public(state))
         is_random = (state.turn < opening) | (torch.rand(len(state), generator=rng) < RANDOM_MOVES)
         random = game.sample_legal_action(state, torch.rand(len(state), generator=rng))
         played = torch.where(is_random, random, action)
@@ -106,7 +122,7 @@ def recorded(table, games, max_plies):
         columns = {
             "seat": state.current_seat,
             "legal": game.legal_action_mask(state).int(),
-            "cells": game.relative_cells(state).flatten(1),
+            "cells": cells_of(game, state),
             "action": action,
             "scores": torch.zeros(len(state), 0) if scores is None else scores,
             "played": played,
@@ -114,7 +130,7 @@ def recorded(table, games, max_plies):
         }
         lists = {name: column.tolist() for name, column in columns.items()}
         lists |= {
-            name: [[*map(str, words)] for words in each.words.tolist()]
+            name: [[*map(str, words)] for words in words_of(each).tolist()]
             for name, each in (("words", state), ("after", after))
         }
         plies += [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
