@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,8 @@ from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game
 from rlgames.kernels.mlp import GELU
 from rlgames.kernels.ntuple import make_memory
-from rlgames.kernels.simulations import PLANES
 from rlgames.players.player import Agent, Player
 from rlgames.policies.canonical import Canonical
-from rlgames.policies.embedding import Embedding
-from rlgames.policies.mlp import Mlp
 from rlgames.policies.ntuple import Ntuple, flat_table, pack_network, reason_not_packed
 from rlgames.policies.policy import AfterstateNetwork, Policy, ValueFunction
 from rlgames.policies.table import Table
@@ -37,7 +34,7 @@ from rlgames.sampling import Argmax
 from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.search.expectimax import Expectimax, least_exponent
 from rlgames.search.gumbel import batch_sizes
-from rlgames.search.mcts import LeafEvaluator, Mcts
+from rlgames.search.mcts import Mcts
 from rlgames.search.ntuple_expectimax import SearchSettings
 
 PAGE_POLICIES = "a page plays policy=mlp, table and ntuple, and policy=embedding with line_length="
@@ -126,29 +123,18 @@ def _ntuples(game: BoardGame, policy: Ntuple) -> NtuplePlayer:
 
 def _network(game: Game[Any], policy: Policy) -> NetworkPlayer:
     """A network that a kernel computes."""
-    unset: Any = None
     symmetries = Symmetries(*(np.zeros((0, 0), kind) for kind in (np.float32, np.int64, np.int64)))
     if type(policy) is Canonical:
         symmetries, policy = _symmetries(policy), policy.network
-    evaluator = LeafEvaluator(cast(BoardGame, game), policy, unset, unset)
-    network = evaluator.network
-    is_packed = type(network) is Mlp or (type(network) is Embedding and network.adds)
-    if network is None or not is_packed:
+    compiled = policy.compiled(game)
+    if compiled is None:
         raise ConfigError(f"only torch computes {type(policy).__name__}", PAGE_POLICIES)
-    mlp: Any = network
-    weights = mlp.packed()
-    if weights.activation == GELU:
+    if compiled.network.activation == GELU:
         raise ConfigError("browsers cannot compute policy.activation=gelu", "train with relu")
-    num_inputs, actions = math.prod(evaluator.input_shape), game.spec.actions
-    sizes = (num_inputs, (1, num_inputs), (1, actions + network.has_value), actions)
-    return NetworkPlayer(
-        weights,
-        symmetries,
-        network.open_value if isinstance(network, Embedding) else PLANES,
-        network.has_value,
-        network.scores_are_logits,
-        *(np.zeros(size, np.float32) for size in sizes),
-    )
+    num_inputs, actions = compiled.num_inputs, game.spec.actions
+    sizes = (num_inputs, (1, num_inputs), (1, actions + compiled.has_value), actions)
+    arrays = (np.zeros(size, np.float32) for size in sizes)
+    return NetworkPlayer(compiled, symmetries, policy.scores_are_logits, *arrays)
 
 
 def _symmetries(policy: Canonical) -> Symmetries:
@@ -160,7 +146,7 @@ def _symmetries(policy: Canonical) -> Symmetries:
 
 
 def _frozen_mcts(game: BoardGame, search: Mcts) -> Frozen:
-    settings, trees, agent = search.settings, search.compiled, search.player
+    settings, trees, agent = search.settings, search.board_trees, search.player
     if not isinstance(agent, Agent) or isinstance(agent.policy, ValueFunction):
         text = "on a page, search=mcts needs a policy with probabilities"
         raise ConfigError(text, "use search=alphabeta or expectimax, or none")
@@ -182,7 +168,8 @@ def _frozen_mcts(game: BoardGame, search: Mcts) -> Frozen:
     sizes = np.array([*batch_sizes([settings.simulations], settings.num_parallel)], np.int64)
     visits, q, shares = np.zeros((3, 1, actions), np.float32)
     tree = TreePlayer(run, sizes, visits, q, shares, np.zeros(1, np.int64))
-    policy = policy._replace(network=run.evaluator.network)  # which is stored once
+    network = run.evaluator.network  # which is stored once
+    policy = policy._replace(policy=policy.policy._replace(network=network))
     return Frozen(policy, tree, {"policy": policy.are_logits, "search": True})
 
 

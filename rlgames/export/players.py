@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.mlp import MlpWeights, forward
+from rlgames.kernels.mlp import PLANES, CompiledPolicy, forward
 from rlgames.kernels.nibbles import Bits
 from rlgames.kernels.ntuple import Memory, enter, score_moves
 from rlgames.kernels.rules import (
@@ -20,7 +20,7 @@ from rlgames.kernels.rules import (
     store,
     write_cells,
 )
-from rlgames.kernels.simulations import BATCHES, PLANES, Simulations, begin, simulate, write_prior
+from rlgames.kernels.simulations import BATCHES, Simulations, begin, simulate, write_prior
 from rlgames.kernels.tree_search import root_results
 from rlgames.kernels.value_search import search_positions
 from rlgames.kernels.words import Floats, Integers, Words, compiled, next_random
@@ -121,15 +121,12 @@ class Symmetries(NamedTuple):
 
 
 class NetworkPlayer(NamedTuple):
-    """A network that reads positions as in simulations.Evaluator. symmetries: without any, it reads
-    boards as they are. has_value: its last output is the value. are_logits: its scores are logits,
-    not values. board, inputs, outputs, scores: float32 [I], [1, I], [1, O] and [A], which are
-    overwritten."""
+    """A network. symmetries: without any, it reads boards as they are. are_logits: its scores are
+    logits, not values. board, inputs, outputs, scores: float32 [I], [1, I], [1, O] and [A], which
+    are overwritten."""
 
-    network: MlpWeights
+    policy: CompiledPolicy
     symmetries: Symmetries
-    open_value: int
-    has_value: bool
     are_logits: bool
     board: Floats
     inputs: Floats
@@ -154,17 +151,17 @@ def canonical_symmetry(symmetries: Symmetries, board: Floats) -> int:
 def run_network(player: NetworkPlayer, rules: Any, position: Position, scores: Floats) -> None:
     """Write the outputs for a position, and those of its actions as scores."""
     symmetries, outputs, symmetry = player.symmetries, player.outputs[0], 0
-    if player.open_value == PLANES:
+    if player.policy.open_value == PLANES:
         observe(rules, position, player.board)
     else:
-        write_cells(rules, position, player.open_value, player.board)
+        write_cells(rules, position, player.policy.open_value, player.board)
     has_symmetries = len(symmetries.inputs) > 0
     if has_symmetries:
         symmetry = canonical_symmetry(symmetries, player.board)
     for each in range(len(player.board)):
         at = symmetries.inputs[symmetry, each] if has_symmetries else each
         player.inputs[0, each] = player.board[at]
-    forward(player.network, player.inputs, player.outputs)
+    forward(player.policy.network, player.inputs, player.outputs)
     for action in range(len(scores)):
         scores[action] = outputs[symmetries.actions[symmetry, action] if has_symmetries else action]
 
@@ -185,7 +182,7 @@ def decide_by_network(
     if player.are_logits:
         opinion.value[0] = np.nan
         write_prior(scores, rules, position, 1.0, opinion.scores)
-    if player.has_value:
+    if player.policy.has_value:
         opinion.value[0] = player.outputs[0, last]
     return best
 

@@ -126,7 +126,7 @@ class Mcts(Search):
         )
 
     @property
-    def compiled(self) -> BoardTrees | None:
+    def board_trees(self) -> BoardTrees | None:
         """The trees if kernels search in them; None if torch does."""
         return self._trees if isinstance(self._trees, BoardTrees) else None
 

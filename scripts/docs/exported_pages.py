@@ -25,6 +25,7 @@ from rlgames.build.players import with_search
 from rlgames.config.commands import ExportConfig
 from rlgames.config.compose import load_config
 from rlgames.core.text import with_section
+from rlgames.rng import Rng
 from rlgames.runs.find import find_run
 from rlgames.runs.log import processor
 
@@ -74,18 +75,19 @@ def exported(name: str, words: tuple[str, ...], out: Path) -> tuple[Path, dict[s
 def python_milliseconds(name: str, words: tuple[str, ...], games: int) -> float:
     """Milliseconds a move of the same player in Python, one position at a time."""
     cfg = load_config(ExportConfig, [name, *words])
-    run, rng = open_run(find_run(name, is_player=False)), torch.Generator().manual_seed(0)
+    run, rng = open_run(find_run(name, is_player=False)), Rng(0)
     agent = run.agent(cfg.sampling, torch.device("cpu"))
     player, game = with_search(agent, agent.game, cfg.search, run.config.reward), agent.game
     seconds, moves = 0.0, 0
     for number in range(games + 1):
-        state = game.initial(1, rng)
+        played = rng.fold_in(number)
+        state = game.initial(1, played)
         while not bool(state.done) and int(state.turn) < 200:
-            begin = time.perf_counter()
-            action = player.choose(state, rng)
+            begin, ply = time.perf_counter(), played.fold_in(1 + int(state.turn))
+            action = player.choose(game.public(state), ply)
             if number:  # the first game compiles
                 seconds, moves = seconds + time.perf_counter() - begin, moves + 1
-            state = game.step(state, action, rng)
+            state = game.step(state, action, ply)
     return 1000 * seconds / moves
 
 

@@ -16,6 +16,7 @@ from rlgames.export.image import Image
 from rlgames.export.machine import build_machine
 from rlgames.export.page import _rules
 from rlgames.games.notation import cells_to_choose, legal_names
+from rlgames.rng import Rng
 
 
 def exported(folder, *words):
@@ -106,7 +107,7 @@ FIXED = [name for name in GAMES if name != "connect4"]
 
 @pytest.mark.parametrize("name", quick(FIXED, "tictactoe", "breakthrough"))
 def test_a_page_names_moves_and_their_cells_as_the_game_does(name):
-    game, rng = opened(name).game, torch.Generator().manual_seed(2)
+    game, rng = opened(name).game, Rng(2)
     rules, state = _rules(game), game.initial(20, rng)
     while not bool(state.done.all()) and int(state.turn.max()) < 60:
         state = state[~state.done]
@@ -123,5 +124,6 @@ def test_a_page_names_moves_and_their_cells_as_the_game_does(name):
                     captures = bool(taken) and marks[taken[-1]] != "."
                     assert rules["names"][captures][seat][action] == expected
                 assert taken == cells[action]
-        action = game.sample_legal_action(state, torch.rand(len(state), generator=rng))
-        state = game.step(state, action, rng)
+        ply = rng.fold_in(int(state.turn.max()))
+        action = game.sample_legal_action(state, ply.uniform(len(state)))
+        state = game.step(state, action, ply)

@@ -21,6 +21,7 @@ from rlgames.config.registry import make
 from rlgames.export.machine import build_machine
 from rlgames.games.fleets.game import FleetState
 from rlgames.players.player import Agent
+from rlgames.rng import Rng
 from rlgames.sampling import Argmax
 from rlgames.search.search import Search
 
@@ -78,7 +79,7 @@ def opened(name, *words):
 def opinions(player, state):
     """The actions of a player, int64 [B], and its probabilities or values, [B, A]; None if it does
     not tell."""
-    rng = torch.Generator()
+    rng = Rng(1)
     if isinstance(player, Search):
         found = player.search(state, rng)
         return found.action, found.policy
@@ -108,15 +109,17 @@ def cells_of(game, state):
 
 def recorded(table, games, max_plies):
     """What the rules and the player say in every position of some games."""
-    rng, game, plies = torch.Generator().manual_seed(1), table.game, []
+    game, plies, rng = table.game, [], Rng(1)
     state = game.initial(games, rng)
-    opening = torch.randint(0, RANDOM_OPENING, (games,), generator=rng)
+    opening = rng.fold_in(0).uniform(games) * RANDOM_OPENING
     while not bool(state.done.all()) and int(state.turn.max()) < max_plies:
         live = ~state.done
         state, opening = state[live], opening[live]
         action, scores = opinions(table.player, game.public(state))
-        is_random = (state.turn < opening) | (torch.rand(len(state), generator=rng) < RANDOM_MOVES)
-        random = game.sample_legal_action(state, torch.rand(len(state), generator=rng))
+        ply = rng.fold_in(1 + int(state.turn.max()))
+        u = ply.fold_in(1).uniform(len(state), 2)
+        is_random = (state.turn < opening) | (u[:, 0] < RANDOM_MOVES)
+        random = game.sample_legal_action(state, u[:, 1])
         played = torch.where(is_random, random, action)
         after = game.apply_action(state, played)
         columns = {
@@ -134,7 +137,7 @@ def recorded(table, games, max_plies):
             for name, each in (("words", state), ("after", after))
         }
         plies += [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
-        state = game.step(state, played, rng)
+        state = game.step(state, played, ply)
     return plies
 
 
