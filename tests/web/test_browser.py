@@ -245,7 +245,7 @@ def test_the_keyboard_plays_on_cells(open_page):
         ("game=connect4&seat=you&seat=you", "4", "body", 1),
         ("game=gomoku&seat=you&seat=you", "Enter", ".cell[data-name='B2']", 1),
         ("game=hex&seat=you&seat=you&position=GIVEN", "Enter", "[data-move=swap]", 1),
-        ("game=2048", "ArrowLeft", "body", 5),
+        ("game=2048", "ArrowDown", "body", 5),
     ],
 )
 def test_a_key_that_is_held_plays_once_but_slides_on(query, key, focus, most, open_page):
