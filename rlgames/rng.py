@@ -87,11 +87,11 @@ class Rng:
         fold_rows(keys, numbers, folded)
         return self.with_keys(folded.reshape(self.keys.shape) if is_single else folded)
 
-    def plies(self, game: Tensor, turn: Tensor, first: int = 0) -> Rng:
+    def plies(self, game: Tensor, ply: Tensor, first: int = 0) -> Rng:
         """Of a stream, the places of plies: of games, int64 [B], counted from `first` on, and
-        turns, int64 [B]."""
+        their numbers, int64 [B], see Game.ply."""
         folded = np.empty(len(game), np.uint64)
-        fold_plies(self.keys[()], first, _as_array(game), _as_array(turn), folded)
+        fold_plies(self.keys[()], first, _as_array(game), _as_array(ply), folded)
         return self.with_keys(folded)
 
     def __getitem__(self, rows: Tensor | slice) -> Rng:

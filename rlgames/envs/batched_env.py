@@ -126,7 +126,7 @@ class BatchedEnv:
         rows = is_legal.nonzero()[:, 0]
         ends_turn = torch.zeros_like(is_legal)
         if len(rows):
-            places = self._places(rows, before.turn[rows])
+            places = self._places(rows, self.game.ply(self.state[rows]))
             self._replace(rows, self.game.step(self.state[rows], action[rows], places))
             ends_turn = self.state.turn > before.turn
             self._play_opponent()
@@ -160,13 +160,13 @@ class BatchedEnv:
             if not len(rows):
                 return
             state = self.state[rows]
-            places = self._places(rows, state.turn)
+            places = self._places(rows, self.game.ply(state))
             action = self.opponent.choose(self.game.public(state), places)
             self._replace(rows, self.game.step(state, action, places))
 
-    def _places(self, rows: Tensor, turn: int | Tensor) -> Rng:
-        """The random numbers of a turn in the present games of some rows, int64 [R]."""
-        return self.rng[rows].fold_in(self.episode[rows]).fold_in(turn)
+    def _places(self, rows: Tensor, ply: int | Tensor) -> Rng:
+        """The random numbers of a ply, by its number, in the games of some rows, int64 [R]."""
+        return self.rng[rows].fold_in(self.episode[rows]).fold_in(ply)
 
     def _replace(self, rows: Tensor, new: State) -> None:
         """Replace the positions in some rows, int64 [R], ascending."""

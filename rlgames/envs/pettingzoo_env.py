@@ -99,9 +99,9 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
         self.position = self.game.initial(1, self._places(START))
         self._select_mover()
 
-    def _places(self, turn: int | Tensor) -> Rng:
-        """The random numbers of a turn in the present game."""
-        return self.rng.fold_in(self.episode).fold_in(turn)
+    def _places(self, ply: int | Tensor) -> Rng:
+        """The random numbers of a ply, by its number, in the present game."""
+        return self.rng.fold_in(self.episode).fold_in(ply)
 
     def observe(self, agent: str) -> Observation:
         legal = self.game.legal_action_mask(self.position)[0].to(torch.int8)
@@ -119,7 +119,7 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
             return
         before = self.position
         chosen = read_actions(action, (), self.game)[None]
-        self.position = self.game.step(before, chosen, self._places(before.turn))
+        self.position = self.game.step(before, chosen, self._places(self.game.ply(before)))
         rewards = (self.position.score - before.score)[0].tolist()
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict(zip(self.possible_agents, rewards, strict=True))

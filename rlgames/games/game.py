@@ -132,6 +132,11 @@ class Game(Tables, ABC, Generic[S]):
         """Int64 [B]: a number that grows with every move; solvers visit positions in its order."""
         return state.turn
 
+    def ply(self, state: S) -> Tensor:
+        """Int64 [B]: how many plies were made, or another number that grows with each: the random
+        numbers of a ply depend on it. A game whose turns have several plies overrides this."""
+        return state.turn
+
     def is_valid(self, state: S) -> Tensor:
         """Bool [B]: whether the rules can play on from positions, public or not, to an end.
 

@@ -46,10 +46,10 @@ def fold_rows(keys: Words, numbers: Integers, folded: Words) -> None:
 
 
 @jit()
-def fold_plies(stream: Any, first: int, game: Integers, turn: Integers, folded: Words) -> None:
+def fold_plies(stream: Any, first: int, game: Integers, ply: Integers, folded: Words) -> None:
     """The keys of plies, [R], of games that are numbered from `first` on."""
     for row in range(len(folded)):
-        folded[row] = fold(fold(stream, first + game[row]), turn[row])
+        folded[row] = fold(fold(stream, first + game[row]), ply[row])
 
 
 @jit()

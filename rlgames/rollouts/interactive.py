@@ -80,7 +80,7 @@ class InteractiveGame:
 
     def play_ply(self) -> None:
         """Play the move of the player whose turn it is. Raises what the player raises."""
-        before, rng = self.state, self.rng.fold_in(self.state.turn)
+        before, rng = self.state, self.rng.fold_in(self.game.ply(self.state))
         player = self.mover
         index = None
         if len(self.players) > 1:

@@ -192,7 +192,7 @@ class GamePool:
             asked = (self.players, player)
             if self.openings is not None:
                 asked = self._with_openings(self.openings, player)
-            rng = self.rng.plies(self.game_index, self.state.turn, self.first_game)
+            rng = self.rng.plies(self.game_index, self.game.ply(self.state), self.first_game)
             public, decision, self.state = play_ply(
                 self.game, *asked, self.state, rng, self.wants, progress
             )
@@ -218,7 +218,8 @@ class GamePool:
         if not len(rows):
             return self.players, player
         pair = (self.first_game + self.game_index[rows]) // self.game.spec.seats
-        u = openings.rng.plies(pair, turn[rows]).uniform(len(rows))
+        ply = self.game.ply(self.state[rows])
+        u = openings.rng.plies(pair, ply).uniform(len(rows))
         player = torch.zeros_like(self.game_index) if player is None else player
         opening = RandomOpening(self.game, u)
         return [*self.players, opening], player.index_fill(0, rows, len(self.players))

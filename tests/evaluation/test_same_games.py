@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import game_2048, made, make_small_game, rng, untrained
+from helpers import game_2048, made, make_game, make_small_game, rng, untrained
 
 from rlgames.config.typed import make_option
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
@@ -89,3 +89,17 @@ def test_a_game_alone_is_the_game_in_its_batch():
     for game in (0, 7, 29):
         alone, _ = GamePool(LINES, [policy, Random(LINES)], 1, rng(6), first_game=game).collect()
         assert torch.equal(alone.action, whole.action[whole.game == game])
+
+
+@pytest.mark.parametrize("words", [("game=salvo", "aim=sequential"), ("game=salvo_duel",)])
+def test_each_ply_of_a_turn_has_numbers_of_its_own(words):
+    game = make_game(*words, "board=3", "ships=[2]")
+    keys = []
+
+    class Watched(Random):
+        def choose(self, state, rng):
+            keys.extend(rng.keys[(~state.done).numpy()].tolist())
+            return super().choose(state, rng)
+
+    GamePool(game, [Watched(game)], 40, rng(8)).run()
+    assert len({*keys}) == len(keys) > 100

@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -60,6 +60,10 @@ class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
             rng = rng[torch.arange(2 * batch) // 2].fold_in(torch.arange(2 * batch) % 2)
         layouts = self.fleet.sample(seats * batch, rng)
         return self._start(layouts if seats == 1 else layouts.view(batch, seats, cells))
+
+    def ply(self, state: S) -> Tensor:
+        aimed: Tensor = cast(Any, state).aimed
+        return state.turn * self.spec.max_plies_per_turn + aimed.sum(1)
 
     def openings(self, limit: int) -> tuple[S, Tensor] | None:
         layouts, seats = self.fleet.layouts, self.spec.seats
