@@ -273,15 +273,15 @@ class Trials:
         return max(MIN_GAIN * size, 3 * error if error == error else 0.0)
 
     def ranked(self) -> list[Outcome]:
-        """What was tried: better ones first, of these those with the most games; of others that
-        gain nearly as much as the best the smallest change."""
+        """What was tried: better ones first, of these the ones with the most games and seeds; of
+        several that gain nearly as much as the best the smallest change."""
         every = [self.outcome(each) for each in self.tried]
         best = max((each.gain for each in every), default=0.0)
 
-        def order(each: Outcome) -> tuple[bool, int, bool, int, float]:
-            is_far = each.gain < KEPT_GAIN * best
-            size = len(each.change.words)
-            return each.status != "better", -each.games, is_far, is_far or size, -each.gain
+        def order(each: Outcome) -> tuple[bool, int, int, bool, int, float]:
+            is_far, played = each.gain < KEPT_GAIN * best, (-each.games, -len(each.values))
+            size = 0 if is_far else len(each.change.words)
+            return each.status != "better", *played, is_far, size, -each.gain
 
         return sorted(every, key=order)
 

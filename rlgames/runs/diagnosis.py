@@ -41,6 +41,11 @@ def _known(*numbers: tuple[str, float]) -> str:
     return ", ".join(f"{name} {text(value)}" for name, value in numbers if value == value)
 
 
+def target_rate(run: Training) -> float:
+    """How much of the network the target network takes over in a gradient step."""
+    return run.number("learner.polyak_tau") / run.number("learner.target_every")
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "not_finite",
@@ -96,16 +101,6 @@ RULES: tuple[Rule, ...] = (
         "lr=0.002",
     ),
     Rule(
-        "same_scores",
-        (),
-        lambda run: run.score_spread.end < 1e-4,
-        "the policy does not tell positions apart: it drops its input, or a layer is too narrow",
-        lambda run: (
-            f"its scores differ in one direction only, by {run.score_spread.end:.1g} in others"
-        ),
-        "policy=mlp policy.layers=[128,128]",
-    ),
-    Rule(
         "too_greedy",
         ("ppo", "reinforce"),
         lambda run: run.number("sampling.temperature") < 0.1,
@@ -138,8 +133,8 @@ RULES: tuple[Rule, ...] = (
         "targets_stand_still",
         ("dqn",),
         lambda run: (
-            run.gradient_steps.highest * run.updates.end * run.number("learner.polyak_tau")
-            < 3 * run.number("learner.target_every")
+            run.gradient_steps.highest * run.updates.end * target_rate(run) < 3
+            and target_rate(run) < 0.003
         ),
         "the target network hardly changes, so nothing is learned from later moves",
         lambda run: (
@@ -282,6 +277,16 @@ RULES: tuple[Rule, ...] = (
         "its opponent is so strong that it never learns what wins",
         lambda run: f"it gets {run.points.last:.1%} of the points in its training games",
         "opponent=self",
+    ),
+    Rule(
+        "same_scores",
+        (),
+        lambda run: run.score_spread.end < 1e-4,
+        "the policy does not tell positions apart: it drops its input, or a layer is too narrow",
+        lambda run: (
+            f"its scores differ in one direction only, by {run.score_spread.end:.1g} in others"
+        ),
+        "policy=mlp policy.layers=[128,128]",
     ),
     Rule(
         "wrong_reward",

@@ -156,6 +156,14 @@ def test_of_changes_that_help_alike_the_smallest_is_first(trials):
     assert [each.change for each in trials.ranked()] == [changes[1], changes[0], changes[2]]
 
 
+def test_of_changes_that_help_the_one_with_the_most_seeds_is_first(trials):
+    for lr, seeds in (("lr=0.3", [5.0]), ("lr=0.4", [5.5, 5.5])):
+        for seed, turns in enumerate(seeds):
+            write_run(trials.path(Change((lr,)), seed), turns=[turns, turns])
+        trials.tried[Change((lr,))] = None
+    assert [str(each.change) for each in trials.ranked()] == ["lr=0.4", "lr=0.3"]
+
+
 def test_trainings_that_are_there_go_on(trials):
     change = Change(("lr=0.3", "schedule_games=null"))
     (first,) = trials._task(change, 0, 200).arguments[0]

@@ -37,7 +37,6 @@ CASES = {
         {"lr": [1e-7, 1e-7], "gradient_steps": [50.0], "time/updates": [4.0, 9.0]},
         {},
     ),
-    "same_scores": ("ppo", WEAK | {"score_spread": [1e-9]}, {}),
     "too_greedy": ("ppo", {"entropy": [0.01, 0.02]}, {"sampling.temperature": 0.001}),
     "steps_too_large": ("ppo", {"approx_kl": [0.1, 0.1], "clip_fraction": [0.4, 0.4]}, {}),
     "targets_stand_still": (
@@ -66,6 +65,7 @@ CASES = {
     "too_few_updates": ("dqn", WEAK | {"samples_per_move": [0.3]}, {}),
     "search_too_small": ("alphazero", {"target_entropy": [0.69, 0.6]}, {}),
     "opponent_too_strong": ("ppo", WEAK | {"points": [0.05, 0.13]}, {"opponent": "exact"}),
+    "same_scores": ("ppo", WEAK | {"score_spread": [1e-9]}, {}),
     "wrong_reward": ("ppo", {"std_error": [0.01], "result": [0.2, 0.3, 0.2, 0.2]}, {}),
     "got_worse": ("ppo", {"std_error": [0.01], "result": [0.6, 0.9, 0.95, 0.6]}, {}),
     "too_short": ("ppo", {"time/updates": [1.0, 3.0]}, {}),
