@@ -81,7 +81,7 @@ def normal(key: Any, number: Any) -> Any:
 def gamma(key: Any, shape: Any) -> Any:
     """A number of the gamma distribution of this shape and scale 1 (Marsaglia and Tsang 2000)."""
     u = (np.float64(fold(key, -1) >> np.uint64(11)) + 0.5) * 2.0**-53
-    # Of a shape below 1, from that of one more.
+    # A shape below 1 uses a number of the shape plus 1.
     factor = u ** (1 / shape) if shape < 1 else 1.0
     d = (shape + 1 if shape < 1 else shape) - 1 / 3
     attempt = 0

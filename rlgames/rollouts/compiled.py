@@ -49,8 +49,9 @@ class CompiledPlay:
     def play(
         self, state: BoardState, rng: Rng, min_live: int, max_plies: int
     ) -> tuple[PlyRecord, BoardState]:
-        """Play from positions [B], of which at least min_live are not over, until fewer are left or
-        for max_plies; the moves, whose `game` is the row, and the positions reached.
+        """Play from positions [B] for max_plies, or until fewer than min_live games are not over.
+
+        Returns the moves, whose `game` is the row, and the positions reached.
 
         rng: of the games.
         """

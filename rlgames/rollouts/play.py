@@ -34,7 +34,7 @@ InitialStates = Callable[[int, int, Rng], State]
 rng: of these games."""
 
 START = -1
-"""The turn whose random numbers are those of a game's first position."""
+"""In place of a ply, for the random numbers of a game's first position."""
 
 UNLIMITED_GAMES = 1 << 62
 """As a number of games: a new game starts wherever one ends."""
@@ -159,7 +159,7 @@ class GamePool:
     ) -> tuple[Tensor, FinalStates]:
         """Play a window; the indices of its games, int64 [G], ascending, and how they ended.
 
-        compiled: plays several plies at once, of which on_ply gets one record.
+        compiled: plays several plies at once; on_ply gets one record of them.
         """
         finished: list[tuple[Tensor, State]] = []
         num_moves = 0
