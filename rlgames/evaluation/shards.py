@@ -186,14 +186,11 @@ def _greedy_policy(game: BoardGame, player: Player, games: int) -> Ntuple | None
     """The policy of a greedy agent that a kernel can play, if compiling that pays."""
     if type(player) is not Agent or game.spec.goal != "score":
         return None
-    from rlgames.games.game_2048 import Game2048
     from rlgames.policies.ntuple import Ntuple, reason_not_packed
 
     policy, sampling = player.policy, player.sampling
     is_greedy = isinstance(sampling, Argmax) and sampling.deterministic
-    if not (is_greedy and isinstance(game, Game2048) and isinstance(policy, Ntuple)):
-        return None
-    if reason_not_packed(game, policy):
+    if not is_greedy or not isinstance(policy, Ntuple) or reason_not_packed(game, policy):
         return None
     # Values between the statistics of temporal coherence: the kernel that trains them is compiled.
     is_interleaved = not policy.values.is_contiguous()

@@ -92,6 +92,8 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         and set_up.
     second_view: int64 [N], the cell that the second seat sees at each cell, if it sees the board
         turned or mirrored, by a permutation that is its own inverse; None: as the first seat.
+    opened_by: int64 [N], the cell above each one, or -1, where stones fall and empty cells that can
+        be taken have a value of their own; None: all empty cells are alike.
     shows_mover: whether the caption says who is to move, because the stones do not tell. They do if
         every move adds stones_per_move stones of its seat, and takes none away.
     has_draws: a game may end without a winner.
@@ -100,6 +102,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
 
     rules: Any
     second_view: Tensor | None = None
+    opened_by: Tensor | None = None
     seat_marks = "XO"
     shows_mover = True
     stones_per_move = 1
@@ -182,7 +185,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
     def cells(self, state: BoardState) -> Tensor:
         """Int64 [B, rows, columns] from the top: 0 empty, 1 of the first seat, 2 of the second."""
         return self._as_boards(
-            self._from_seats(state.current_seat, self._written_cells(state, 0).long())
+            self.from_seats(state.current_seat, self._written_cells(state, 0).long())
         )
 
     def state_from_cells(self, cells: Tensor, seat: Tensor) -> BoardState:
@@ -196,7 +199,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
             score=torch.zeros(len(seat), self.spec.seats),
             words=zeros[:, None].repeat(1, len(self.rules.start)),
         )
-        relative = self._from_seats(seat, cells).contiguous()
+        relative = self.from_seats(seat, cells).contiguous()
         stepping.set_up_rows(self.rules, state.games(), relative.numpy())
         return state
 
@@ -214,7 +217,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
     def _as_boards(self, cells: Tensor) -> Tensor:
         return cells.long().view(-1, *self.spec.observation[1:])
 
-    def _from_seats(self, seat: Tensor, cells: Tensor) -> Tensor:
+    def from_seats(self, seat: Tensor, cells: Tensor) -> Tensor:
         """Cells as the seats to move see them from absolute ones, int64 [B, N], and the other way
         around."""
         if self.spec.seats == 1:

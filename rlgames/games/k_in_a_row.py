@@ -37,11 +37,12 @@ from rlgames.games.state import count_boards
 from rlgames.kernels import rules as contract
 from rlgames.kernels.jit import jit
 from rlgames.kernels.rules import Played, Position, implement, load, replaced
-from rlgames.kernels.words import Array, compiled, write_set
+from rlgames.kernels.words import Array, compiled, first_bit, write_set
 
 Bits: TypeAlias = Any
 """np.int64, a set of stones; numba infers more of it than mypy can."""
 
+U = np.uint64
 MAX_BITS = 62
 """The most bits of a board with gravity, spare ones included: no set is a negative number."""
 
@@ -49,8 +50,8 @@ NO_LINES = np.zeros((0, 0, 0), np.int64)
 
 
 class LineRules(NamedTuple):
-    """cell_bits: int64 [cells], in row-major order from the top, each in its word. board: all
-    cells, as a set. line: the number of stones that win, or None for four with gravity: kernels are
+    """cell_bits: int64 [cells], in row-major order from the top, each in its word. cell_of_bit:
+    int64 [64 · words], the reverse. board: all cells, as a set. line: the number of stones that win, or None for four with gravity: kernels are
     compiled by the types of their arguments, so four get their own code.
 
     Without gravity: lines: int64 [cells, L, words], the other cells of each line through a cell,
@@ -60,6 +61,7 @@ class LineRules(NamedTuple):
     start: tuple[int, ...]
     actions: int
     cell_bits: Array
+    cell_of_bit: Array
     board: tuple[int, ...]
     line: int | None
     lines: Array
@@ -203,8 +205,18 @@ def set_up(rules: LineRules, cells: Array) -> Played:
     return passed(position), won or is_full, np.float32(won)
 
 
-implement(LineRules, play, is_legal, observe, write_cells, set_up)
-implement(FallingRules, is_legal, observe, write_cells, set_up, play=play_falling)
+@compiled
+def placed_cell(rules: LineRules, before: Position, after: Position) -> int:
+    words = len(before) // 2
+    for word in range(words):
+        stone = before[words + word] ^ after[words + word]
+        if stone:
+            return int(rules.cell_of_bit[64 * word + first_bit(U(stone))])
+    return -1
+
+
+implement(LineRules, play, is_legal, observe, write_cells, set_up, placed_cell)
+implement(FallingRules, is_legal, observe, write_cells, set_up, placed_cell, play=play_falling)
 
 
 def make_rules(rows: int, columns: int, line: int, gravity: bool) -> LineRules:
@@ -213,6 +225,8 @@ def make_rules(rows: int, columns: int, line: int, gravity: bool) -> LineRules:
     row, column = np.divmod(np.arange(cells), columns)
     bit = column * stride + rows - 1 - row if gravity else np.arange(cells)
     cell_bits = np.int64(1) << bit % 64
+    cell_of_bit = np.zeros(64 * -(-cells // 64), np.int64)
+    cell_of_bit[bit] = np.arange(cells)
     board = tuple(int(cell_bits[first : first + 64].sum()) for first in range(0, cells, 64))
     piles = [((1 << rows) - 1) << each * stride for each in range(columns)] if gravity else []
     # Cells near the center belong to more lines: solvers search them first.
@@ -221,6 +235,7 @@ def make_rules(rows: int, columns: int, line: int, gravity: bool) -> LineRules:
         start=(0,) * (2 * len(board)),
         actions=columns if gravity else cells,
         cell_bits=cell_bits,
+        cell_of_bit=cell_of_bit,
         board=board,
         line=None if gravity and line == 4 and 3 * (stride + 1) <= MAX_BITS else line,
         lines=NO_LINES if gravity else lines_through_cells(rows, columns, line),
@@ -270,7 +285,6 @@ def find_wins(rules: Any, words: Array, of_other: bool, wins: Array) -> None:
 class KInARow(BoardGame, MoverCells, Symmetric):
     """rows × columns cells, line stones in a row win, gravity makes stones fall.
 
-    is_large: a set of stones needs more bits than a word has for all uses.
     Raises ValueError for a line that is too long and for a board that needs too many bits.
     """
 
@@ -291,8 +305,9 @@ class KInARow(BoardGame, MoverCells, Symmetric):
                 f"a board of {rows}x{columns} needs {bits} bits, and {MAX_BITS} is the most"
             )
         self.rows, self.columns, self.line, self.gravity = rows, columns, line, gravity
-        self.is_large = bits > MAX_BITS
         self.rules = make_rules(rows, columns, line, gravity)
+        if gravity:
+            self.opened_by = (torch.arange(bits - columns) - columns).clamp(min=-1)
         self.spec = Spec(
             name=name,
             seats=2,
@@ -333,7 +348,7 @@ class KInARow(BoardGame, MoverCells, Symmetric):
         shown = (columns[:, None] >> torch.arange(self.rows - 1, -1, -1)[:, None]).flatten(1)
         taken = shown > 1
         seat = taken.sum(1) % 2
-        return self.state_from_cells(self._from_seats(seat, taken * (2 - shown % 2)), seat)
+        return self.state_from_cells(self.from_seats(seat, taken * (2 - shown % 2)), seat)
 
     def open_cells(self, state: BoardState) -> Tensor:
         """As MoverCells.open_cells."""

@@ -1,7 +1,7 @@
 """N-tuple networks: what a kind of network gives so that kernels can play and learn by it.
 
 The value of a board right after a move is the sum of K numbers of a flat table, at places that are
-called its entries. policies/ntuple_lines.py (k in a row) and policies/ntuple_2048.py implement the
+called its entries. ntuple_board.py (boards of two seats) and policies/ntuple_2048.py implement the
 functions below, by `rules.implement`. A position is as in rules.py, and a seat is 0 or 1.
 
 Entries may be found from the entries of the board before, so memory follows a game: `enter` begins
@@ -25,11 +25,9 @@ class Memory(NamedTuple):
     """What one thread writes, for A actions and K entries of a board.
 
     scores: float32 [A], what the moves are worth to the seat that makes them, -inf for illegal
-    ones. places: uint64 [K], see find_places. values, errors and sizes: float32 [K], what the table
-    had there. rates: float32 [K], their step sizes. rng: uint64 [1], the state of next_random from
-    which the chance after a move is drawn next. For the network's own use: entries, uint64
-    [2 · A · K], afters, uint64 [A], and points, float32 [A], what the moves lead to; recent,
-    float32 [A], how often each action was made of late.
+    ones. places: uint64 [K] or more, see find_places. values, errors and sizes: float32 [K], what
+    the table had there. rates: float32 [K], their step sizes. rng: uint64 [1], the state of
+    next_random from which the chance after a move is drawn next. own: what the network keeps.
     """
 
     scores: Array
@@ -39,27 +37,21 @@ class Memory(NamedTuple):
     sizes: Array
     rates: Array
     rng: Array
-    entries: Array
-    afters: Array
-    points: Array
-    recent: Array
+    own: Any
 
 
 @jit()
 def make_memory(network: Any, actions: int) -> Memory:
     num = np.int64(num_entries(network))
     return Memory(
-        np.empty(actions, np.float32),
-        np.empty(num, np.uint64),
-        np.empty(num, np.float32),
-        np.empty(num, np.float32),
-        np.empty(num, np.float32),
-        np.empty(num, np.float32),
-        np.zeros(1, np.uint64),
-        np.empty(2 * actions * num, np.uint64),
-        np.empty(actions, np.uint64),
-        np.empty(actions, np.float32),
         np.zeros(actions, np.float32),
+        np.zeros(np.int64(num_places(network)), np.uint64),
+        np.zeros(num, np.float32),
+        np.zeros(num, np.float32),
+        np.zeros(num, np.float32),
+        np.zeros(num, np.float32),
+        np.zeros(1, np.uint64),
+        make_own(network, actions),
     )
 
 
@@ -70,7 +62,19 @@ def num_entries(network: Any) -> np.uint64:
 
 
 @found_by_type
-def enter(network: Any, position: Position, seat: int, memory: Memory) -> None:
+def num_places(network: Any) -> int:
+    """The places of all ways to see a board."""
+    return int(num_entries(network))
+
+
+@found_by_type
+def make_own(network: Any, actions: int) -> Any:
+    """A named tuple of arrays, for Memory.own."""
+    raise NotImplementedError
+
+
+@found_by_type
+def enter(network: Any, rules: Any, position: Position, seat: int, memory: Memory) -> None:
     """Begin at a position where a seat is to move."""
 
 
@@ -98,14 +102,18 @@ def make_move(
 
 
 @found_by_type
-def take_back(network: Any, before: Position, after: Position, seat: int, memory: Memory) -> None:
+def take_back(
+    network: Any, rules: Any, before: Position, after: Position, seat: int, memory: Memory
+) -> None:
     """Return to the position before a seat's move."""
 
 
 @found_by_type
-def find_places(network: Any, after: Position, seat: int, memory: Memory) -> np.uint64:
-    """Have memory.places be those after a seat's move to a position; what is to be added to each
-    to get the board's entries."""
+def find_places(
+    network: Any, after: Position, seat: int, memory: Memory
+) -> tuple[np.uint64, np.uint64]:
+    """Have memory.places hold the board after a seat's move to a position: where its K places begin,
+    and what is to be added to each to get an entry."""
     raise NotImplementedError
 
 

@@ -122,6 +122,13 @@ def canonical(rules: Any, position: Position) -> Position:
 
 
 @found_by_type
+def placed_cell(rules: Any, before: Position, after: Position) -> int:
+    """The cell of the stone that a move has added, as the seat that moved sees it; -1 in games whose
+    moves change other cells too. Only games with a fast way to tell it need it."""
+    return -1
+
+
+@found_by_type
 def add_chance(rules: Any, position: Position, rng: Array) -> tuple[Position, bool]:
     """The position after the chance that follows an action, and whether the game is over then; rng:
     the state of next_random, which a ply's key for CHANCE starts. Only games with chance need

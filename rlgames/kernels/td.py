@@ -111,7 +111,7 @@ def play(
     seat: Any = np.int64(games.current_seat[game])
     first = seat
     is_over, is_final, ply, value = False, False, 0, np.float32(0)
-    enter(network, position, seat, memory)
+    enter(network, rules, position, seat, memory)
     store(history.positions, 0, position)
     while not is_over:
         key = fold(game_key, games.turn[game] + ply)
@@ -141,10 +141,12 @@ def play(
 
 
 @compiled
-def read_entries(table: Array, memory: Memory, num: Any, offset: np.uint64, coherent: bool) -> None:
+def read_entries(
+    table: Array, memory: Memory, first: Any, num: Any, offset: np.uint64, coherent: bool
+) -> None:
     """Copy what the table has at the K entries of a board."""
     for at in range(num):
-        entry = memory.places[at] + offset
+        entry = memory.places[first + at] + offset
         memory.values[at] = table[entry]
         if coherent:
             memory.errors[at], memory.sizes[at] = table[entry + U(1)], table[entry + U(2)]
@@ -165,6 +167,7 @@ def count_error(memory: Memory, num: Any, part: np.float32, lr: np.float32) -> N
 def correct(
     table: Array,
     memory: Memory,
+    first: Any,
     num: Any,
     offset: np.uint64,
     error: np.float32,
@@ -180,7 +183,7 @@ def correct(
     if coherent:
         count_error(memory, num, part, lr)
     for at in range(num):
-        entry, rate = memory.places[at] + offset, lr
+        entry, rate = memory.places[first + at] + offset, lr
         if coherent:
             rate = memory.rates[at]
             table[entry + U(1)] = memory.errors[at]
@@ -204,22 +207,22 @@ def learn_backward(
     total, following, num = 0.0, end.value, num_entries(network)
     seat: Any = (end.seat + end.plies - 1) % seats
     for ply in range(end.plies - 1, -1, -1):
+        before = load(rules.start, history.positions, ply)
         after = load(rules.start, history.positions, ply + 1)
         if ply < end.plies - 1 or not end.is_final:
-            offset = find_places(network, after, seat, memory)
-            before = load(rules.start, history.positions, ply)
+            first, offset = find_places(network, after, seat, memory)
             fetch_places(network, before, memory, table)
             target = settings.discount * following
-            read_entries(table, memory, num, offset, settings.coherent)
-            error = target - sum_values(table, memory.places, U(0), num, offset)
+            read_entries(table, memory, first, num, offset, settings.coherent)
+            error = target - sum_values(table, memory.places, first, num, offset)
             total += np.float64(np.abs(error))
-            correct(table, memory, num, offset, error, settings.lr, settings.coherent)
-            value = bounded(network, sum_values(table, memory.places, U(0), num, offset))
+            correct(table, memory, first, num, offset, error, settings.lr, settings.coherent)
+            value = bounded(network, sum_values(table, memory.places, first, num, offset))
             following = value + settings.td_lambda * (target - value)
             following += settings.scale * history.points[ply]
         if seats == 2 and not history.is_best[ply]:  # the other seat would have had a better reply
             following = history.best_score[ply]
-        take_back(network, load(rules.start, history.positions, ply), after, seat, memory)
+        take_back(network, rules, before, after, seat, memory)
         seat = seats - 1 - seat
     return total
 

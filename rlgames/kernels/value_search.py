@@ -121,7 +121,7 @@ def search_node(
                 upper = reply if reply < -low else upper
                 keep(known, slot, after, 1 - seat, plies - 1, lower, upper)
             value = -lower if lower >= min(upper, -low) else -upper
-        take_back(network, position, after, seat, memory)
+        take_back(network, rules, position, after, seat, memory)
         if value > highest:
             highest, best = value, action
         low = max(low, value)
@@ -145,7 +145,7 @@ def search_positions(
     actions, values = np.empty(len(seats), np.int64), np.empty(len(seats), np.float32)
     for row in range(len(seats)):
         position = load(rules.start, positions, row)
-        enter(network, position, seats[row], memory)
+        enter(network, rules, position, seats[row], memory)
         # fmt: off
         values[row], actions[row] = search_node(
             position, seats[row], plies, low, high, table, network, rules, memory, stack, known

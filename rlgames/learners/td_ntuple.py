@@ -110,7 +110,7 @@ class TdNtuple(Learner):
     ) -> None:
         super().__init__(context)
         _check_kernel_learns(context)
-        self.has_replies = self.policy.has_lines
+        self.has_replies = self.policy.has_stones
         self.td_lambda, self.threads = td_lambda, threads
         self.lr = Schedule(lr, lr_end)
         epsilon = epsilon_schedule(context.sampling)
@@ -277,11 +277,11 @@ def _check_kernel_learns(context: LearnerContext) -> None:
     if not reason and epsilon_schedule(context.sampling) is None:
         reason = "it plays by sampling=argmax or epsilon_greedy with sampling.ties=first"
     pays_deltas = (reward.scored, reward.minus, reward.is_own) == ("score_delta", "nothing", False)
-    if not reason and not context.policy.has_lines and not pays_deltas:
+    if not reason and not context.policy.has_stones and not pays_deltas:
         reason = "it learns only from reward=score"
     if reason:
         raise NotImplementedError(reason)
-    if not context.policy.has_lines:
+    if not context.policy.has_stones:
         return
     if reward.payoffs is None:
         raise ValueError(

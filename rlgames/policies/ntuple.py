@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -10,24 +9,28 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rlgames.games.board_game import BoardGame
+from rlgames.games.capabilities import Symmetric, find
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
-from rlgames.games.k_in_a_row import KInARow
+from rlgames.kernels.ntuple_board import BoardNetwork
 from rlgames.kernels.words import Array
-from rlgames.policies import ntuple_lines
-from rlgames.policies.ntuple_2048 import CompiledNetwork, Network, Tuple
+from rlgames.policies import ntuple_2048
 from rlgames.policies.policy import Policy, ValueFunction
-
-MAX_TABLE_SIZE = 200_000_000
-
-TOO_LARGE = "a board this large needs more than 62 bits"
-"""Why kernels do not read a network, as part of a sentence."""
+from rlgames.policies.tuples import (
+    DEFAULT_NUM_WALKS,
+    MAX_SINGLE,
+    blocks,
+    check_tuples,
+    lines,
+    random_walks,
+)
 
 MAX_VALUE = 0.999
-"""Of a game of k in a row in progress, as a part of a win. So no move is preferred to a win."""
+"""Of a game of two seats in progress, as a part of a win. So no move is preferred to a win."""
 
-DEFAULT_SHAPES = ((3, 3), (4, 2))
-"""Default tuples: the numbers of cells in a row and in the row below, aligned on the left."""
+OPEN = 3
+"""The value of an empty cell where a stone can fall."""
 
 
 class Ntuple(ValueFunction):
@@ -38,18 +41,23 @@ class Ntuple(ValueFunction):
     symmetries put a tuple on the same cells, one of these lookups counts: the one with the lowest
     index of the content.
 
-    In k in a row every symmetry that reads other cells, or the same ones in another order, is a
-    lookup, and the values after moves of the second seat have separate tables, which follow
-    the tables of the first (Thill, Koch and Konen 2012). Wins and draws have the value of their
-    reward; other values count as at most MAX_VALUE of a win, and no less than of a loss.
+    On a board of two seats every symmetry that reads other cells, or the same ones in another
+    order, is a lookup. A cell is 0 empty, 1 and 2 with a stone of the first or the second seat, or
+    3 empty where a stone can fall. The values after moves of the second seat have separate tables
+    (Thill, Koch and Konen 2012), or the board is read as the seat that moved sees it, whose stones
+    are 1. Wins and draws have the value of their reward; other values count as at most MAX_VALUE of
+    a win, and no less than of a loss.
 
-    tuples: the cells of each tuple, numbered from 0 in rows from the top; None: DEFAULT_SHAPES in
-        all positions on the board, or the whole board if it has at most six cells; in k in a row
-        the random walks of rlgames.policies.ntuple_lines.
+    tuples: the cells of each tuple, numbered from 0 in rows from the top; None: blocks in 2048, and
+        with two seats random walks, or the whole board if it has few cells; unless there are others.
+    line_length: all straight lines of this many cells are tuples too. num_tuples: and as many
+        random walks.
     num_cell_values: larger tiles count as the last.
+    per_seat: each of two seats has its own tables. stages: and each part of the game, by the number
+        of stones on the board.
     values: float32 [W], the trained values. tuple_of: int64 [K], the tuple of each lookup.
-    Raises ValueError for other games, cells off the board, tables that are too large and a
-    num_tuples that has no effect.
+    Raises ValueError for other games, cells off the board, tables that are too large and a key that
+    has no effect.
     """
 
     values: Tensor
@@ -63,36 +71,54 @@ class Ntuple(ValueFunction):
         num_cell_values: int,
         init_value: float,
         num_tuples: int | None,
+        line_length: int | None,
+        per_seat: bool,
+        stages: int,
     ) -> None:
         super().__init__(score_scale)
-        if not isinstance(game, Game2048 | KInARow):
+        if not isinstance(game, BoardGame) or (
+            game.spec.seats == 1 and not isinstance(game, Game2048)
+        ):
             raise ValueError(
-                f"policy=ntuple has tuples of 2048 and k-in-a-row boards, not of {game.spec.name}"
+                f"policy=ntuple plays 2048 and board games of two seats, not {game.spec.name}"
             )
-        self.has_lines = isinstance(game, KInARow)
-        if isinstance(game, KInARow):
-            ntuple_lines.check_rules(game)
-        has_walks = self.has_lines and game.rows * game.columns > ntuple_lines.MAX_SINGLE
-        if num_tuples is not None and (tuples is not None or not has_walks):
-            raise ValueError(
-                f"policy.num_tuples={num_tuples} has no effect on a board of at most "
-                f"{ntuple_lines.MAX_SINGLE} cells, in 2048 or with policy.tuples=; leave it out"
-            )
-        symmetries, num_cells = game.symmetries(), game.rows * game.columns
+        self.has_stones = game.spec.seats == 2
         self.num_cell_values = min(num_cell_values, game.num_cell_values)
-        if isinstance(game, KInARow):
-            self.num_cell_values = ntuple_lines.cell_values(game, num_cell_values)
-            tuples = ntuple_lines.random_walks(game, num_tuples) if tuples is None else tuples
-        if tuples is None:
-            tuples = default_tuples(game.rows, game.columns, symmetries)
-        num_parts = 2 if self.has_lines else 1
-        check_tuples(tuples, self.num_cell_values, num_cells, num_parts)
-        self.tuples = tuples
-        sizes = [self.num_cell_values ** len(cells) for cells in tuples]
-        self._make_lookups([symmetries[:, cells] for cells in tuples], num_cells)
+        if self.has_stones:
+            self.num_cell_values = _cell_values(game, num_cell_values)
+        board_symmetries = find(game, Symmetric)
+        _, rows, columns = game.spec.observation
+        num_cells = rows * columns
+        symmetries = torch.arange(num_cells)[None]
+        if board_symmetries is not None:
+            symmetries = board_symmetries.symmetries()
+        others = {"num_tuples": num_tuples, "line_length": line_length, "stages": stages}
+        for name, value in others.items():
+            is_small = self.has_stones and num_cells <= MAX_SINGLE and tuples is None
+            if value not in (None, 1) and (not self.has_stones or (is_small and name != "stages")):
+                raise ValueError(
+                    f"policy.{name}={value} has no effect in 2048 and on a board of at most "
+                    f"{MAX_SINGLE} cells without policy.tuples=; leave it out"
+                )
+        chosen = list(tuples or [])
+        if line_length is not None:
+            chosen += lines(rows, columns, symmetries, line_length)
+        if not self.has_stones:
+            chosen = chosen or blocks(rows, columns, symmetries)
+        elif num_cells <= MAX_SINGLE:
+            chosen = chosen or [list(range(num_cells))]
+        elif num_tuples is not None or not chosen:
+            count = num_tuples or DEFAULT_NUM_WALKS
+            chosen += random_walks(rows, columns, symmetries, count)
+        self.tuples = chosen
+        self.per_seat, self.num_stages = self.has_stones and per_seat, stages
+        num_parts = stages * (1 + self.per_seat)
+        check_tuples(chosen, self.num_cell_values, num_cells, num_parts)
+        sizes = [self.num_cell_values ** len(cells) for cells in chosen]
+        self._make_lookups([symmetries[:, cells] for cells in chosen], num_cells)
         offsets = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)
         self._offsets = nn.Buffer(offsets[self.tuple_of].int(), persistent=False)
-        self.part_size: int = sum(sizes)  # the values of a seat
+        self.part_size: int = sum(sizes)  # the values of a seat in a stage
         self.initial_value = init_value / len(self.tuple_of)
         initial = torch.full((num_parts * self.part_size,), self.initial_value)
         self.register_buffer("values", initial)
@@ -101,13 +127,13 @@ class Ntuple(ValueFunction):
         """Set the K lookups of a board: tuple_of, and the strides of their cells.
 
         A lookup is a tuple on a set of cells. Its orientations are the symmetries that put the
-        tuple on these cells, of which some come twice so that all lookups have as many; in k in a
-        row each has one. placements: for each tuple int64 [G, n], its cells under each symmetry.
+        tuple on these cells, of which some come twice so that all lookups have as many; with two
+        seats each has one. placements: for each tuple int64 [G, n], its cells under each symmetry.
         """
         lookups = [
             (number, strides)
             for number, cells in enumerate(placements)
-            for strides in _lookup_strides(cells, self.num_cell_values, num_cells, self.has_lines)
+            for strides in _lookup_strides(cells, self.num_cell_values, num_cells, self.has_stones)
         ]
         lookups.sort(key=lambda lookup: len(lookup[1]))
         orientation = torch.arange(len(lookups[-1][1]))
@@ -121,29 +147,40 @@ class Ntuple(ValueFunction):
 
     def feature_indices(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Int32 [B, K]: the index of the value of each lookup."""
-        if isinstance(game, KInARow):
-            cells = ntuple_lines.digits(game, afterstate, self.num_cell_values)
+        offsets = self._offsets
+        if self.has_stones:
+            assert isinstance(game, BoardGame)
+            cells, seat = game.cells(afterstate).flatten(1), 1 - afterstate.current_seat
+            part = self.stage((cells > 0).sum(1), cells.shape[1])
+            if self.per_seat:
+                part = part + self.num_stages * seat
+            else:
+                cells = game.from_seats(seat, cells)
+            if self.num_cell_values > OPEN:
+                cells = cells + OPEN * game.open_cells(afterstate).flatten(1)
+            offsets = offsets + self.part_size * part[:, None].int()
         else:
             assert isinstance(game, Game2048)
             cells = game.tiles(afterstate)
-        offsets = self._offsets
-        if self.has_lines:
-            offsets = offsets + self.part_size * (1 - afterstate.current_seat[:, None].int())
         cells = cells.clamp(max=self.num_cell_values - 1).to(self._strides.dtype)
         by_orientation = (cells @ self._strides).split(len(self.tuple_of), 1)
         # A minimum of columns is ten times as fast as amin.
         return reduce(torch.minimum, by_orientation).int() + offsets
 
+    def stage(self, stones: Any, num_cells: int) -> Any:
+        """The stage of a board with this many stones, from 0."""
+        return stones * self.num_stages // (num_cells + 1)
+
     def value(self, game: Game[Any], afterstate: State) -> Tensor:
         indices = self.feature_indices(game, afterstate)
         # Twice as fast as indexing with a matrix.
         value = self.values.index_select(0, indices.reshape(-1)).view(indices.shape).sum(1)
-        if not self.has_lines:
+        if not self.has_stones:
             return value
         win, draw = self.payoffs
         seat = 1 - afterstate.current_seat
-        final = torch.where(seat == 0, draw, -draw)
-        final[afterstate.score.gather(1, seat[:, None])[:, 0] > 0] = win
+        score = afterstate.score.gather(1, seat[:, None])[:, 0]
+        final = torch.where(score == 0, torch.where(seat == 0, draw, -draw), win * score.sign())
         return torch.where(afterstate.done, final, value.clamp(-self.max_value, self.max_value))
 
     @property
@@ -152,10 +189,20 @@ class Ntuple(ValueFunction):
         return MAX_VALUE * self.payoffs[0]
 
     def lookups(self) -> list[tuple[list[int], int]]:
-        """In k in a row the cells of each of the K lookups, and where its values begin."""
+        """With two seats the cells of each of the K lookups, and where its values begin."""
         lengths = [len(self.tuples[number]) for number in self.tuple_of.tolist()]
         rows = zip(self._strides.T.argsort(), lengths, self._offsets.tolist(), strict=True)
         return [(cells[-length:].tolist(), offset) for cells, length, offset in rows]
+
+
+def _cell_values(game: BoardGame, num_cell_values: int) -> int:
+    """With two seats. Raises ValueError for too few to tell stones apart."""
+    if num_cell_values < OPEN:
+        raise ValueError(
+            f"policy.num_cell_values={num_cell_values} does not tell empty cells and the stones of "
+            f"two seats apart; use {OPEN} or more"
+        )
+    return OPEN if game.opened_by is None else min(num_cell_values, OPEN + 1)
 
 
 def _lookup_strides(
@@ -175,46 +222,10 @@ def _lookup_strides(
     return [strides[cell_set == number] for number in range(int(cell_set.max()) + 1)]
 
 
-def default_tuples(rows: int, columns: int, symmetries: Tensor) -> list[list[int]]:
-    """DEFAULT_SHAPES in all positions on a board, without those that are symmetric to others."""
-    if rows * columns <= 6:
-        return [list(range(rows * columns))]
-    tuples: dict[tuple[int, ...], list[int]] = {}
-    horizontal = torch.arange(rows * columns).view(rows, columns)
-    for grid in (horizontal, horizontal.T):
-        for upper, lower in DEFAULT_SHAPES:
-            for top in range(grid.shape[0] - 1):
-                for left in range(grid.shape[1] - upper + 1):
-                    upper_cells = grid[top, left : left + upper]
-                    cells = torch.cat([upper_cells, grid[top + 1, left : left + lower]])
-                    canonical = min(tuple(sorted(image)) for image in symmetries[:, cells].tolist())
-                    tuples.setdefault(canonical, cells.tolist())
-    return list(tuples.values()) or [list(range(rows * columns))]
-
-
-def check_tuples(
-    tuples: list[list[int]], num_cell_values: int, num_cells: int, num_parts: int
-) -> None:
-    """Raises ValueError for cells off the board and for tables that are too large."""
-    for cells in tuples:
-        if not cells or len(set(cells)) < len(cells) or max(cells) >= num_cells:
-            raise ValueError(
-                f"policy.tuples: {cells} needs distinct cells from 0 to {num_cells - 1}"
-            )
-    needed = num_parts * sum(float(num_cell_values) ** len(cells) for cells in tuples)
-    if not tuples or needed > MAX_TABLE_SIZE:
-        raise ValueError(
-            f"{len(tuples)} tuples with policy.num_cell_values={num_cell_values} need "
-            f"{needed:.3g} values, and 1 to {MAX_TABLE_SIZE:,} are possible"
-        )
-
-
 def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     """Why kernels cannot read this policy, as part of a sentence; "" if they can."""
     if not isinstance(policy, Ntuple):
         return "it needs policy=ntuple"
-    if isinstance(game, KInARow) and game.is_large:
-        return TOO_LARGE
     if isinstance(game, Game2048):
         if type(game) is not Game2048:
             return f"it knows the rules of 2048, not of {game.spec.name}"
@@ -228,10 +239,10 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
 def pack_network(game: Game[Any], policy: Ntuple, stride: int) -> Any:
     """The network of a policy that kernels can read, of one of the classes that implement
     kernels/ntuple.py. stride: numbers of the table per value."""
-    if isinstance(game, KInARow):
-        return _line_network(game, policy, stride)
-    assert isinstance(game, Game2048)
-    return _network_2048(game, policy, stride)
+    if isinstance(game, Game2048):
+        return ntuple_2048.make_network(game, policy.tuples, policy.num_cell_values, stride)
+    assert isinstance(game, BoardGame)
+    return _board_network(game, policy, stride)
 
 
 def flat_table(values: Tensor) -> Array:
@@ -240,71 +251,45 @@ def flat_table(values: Tensor) -> Array:
     return values.as_strided(((len(values) - 1) * stride + 1,), (1,)).numpy()
 
 
-def _network_2048(game: Game2048, policy: Ntuple, stride: int) -> Any:
-    described: list[Tuple] = []
-    first, radix = 0, policy.num_cell_values
-    for cells in policy.tuples:
-        positions = [16 * (cell // game.columns) + 4 * (cell % game.columns) for cell in cells]
-        views = tuple(tuple(views) for views in _views_by_lookup(game, cells))
-        described.append(Tuple(first * stride, len(cells), tuple(_runs(positions)), views))
-        first += radix ** len(cells)
-    return CompiledNetwork(Network(game.rows, game.columns, radix, stride, tuple(described)))
-
-
-def _runs(positions: Sequence[int]) -> list[tuple[int, int]]:
-    """Mask and rotation to the right of each run of consecutive cells, given their lowest bits."""
-    runs: list[tuple[int, int]] = []
-    for index, position in enumerate(positions):
-        rotation = (position - 4 * index) % 64
-        if runs and runs[-1][1] == rotation:
-            runs[-1] = (runs[-1][0] | 15 << (4 * index), rotation)
-        else:
-            runs.append((15 << (4 * index), rotation))
-    return runs
-
-
-def _views_by_lookup(game: Game2048, cells: Sequence[int]) -> list[list[int]]:
-    """The views that show a tuple's cells on the same cells of the board, for each set of these."""
-    grid = torch.arange(game.num_cells).view(game.rows, game.columns)
-    views = [grid, grid.flip(1), grid.flip(0), grid.flip(0, 1)]
-    views += [view.T for view in views] if game.rows == game.columns else []
-    lookups: dict[frozenset[int], list[int]] = {}
-    for number, view in enumerate(views):
-        shown = frozenset(view.reshape(-1)[list(cells)].tolist())
-        lookups.setdefault(shown, []).append(number)
-    return list(lookups.values())
-
-
-def _line_network(game: KInARow, policy: Ntuple, stride: int) -> Any:
-    radix = policy.num_cell_values
-    lookups, offsets = zip(*policy.lookups(), strict=True)
-    bits = [int(bit).bit_length() - 1 for bit in game.rules.cell_bits.tolist()]
-    cell_of_bit = {bit: cell for cell, bit in enumerate(bits)}
-    open_digit = 3 if radix == 4 else 0
-    starts, changes = np.zeros(65, np.int64), []
-    for bit in range(64):
-        cell = cell_of_bit.get(bit)
-        above = -1 if cell is None or not game.gravity else cell - game.columns
-        for number, cells in enumerate(lookups) if cell is not None else ():
-            own = radix ** cells.index(cell) if cell in cells else 0
-            opened = open_digit * radix ** cells.index(above) if above in cells else 0
-            was_open = open_digit if game.gravity else 0
-            if own or opened:
-                changes.append((number, *(own * (owner - was_open) + opened for owner in (1, 2))))
-        starts[bit + 1] = len(changes)
-    bottom = range(game.rows * game.columns - game.columns, game.rows * game.columns)
+def _board_network(game: BoardGame, policy: Ntuple, stride: int) -> BoardNetwork:
+    radix, lookups = policy.num_cell_values, policy.lookups()
+    _, rows, columns = game.spec.observation
+    num_cells = rows * columns
+    cells_of = np.tile(np.arange(num_cells), (2, 1))
+    if game.second_view is not None:
+        cells_of[1] = game.second_view
+    opens, opened_by = radix > OPEN, [-1] * num_cells
+    if opens:
+        assert game.opened_by is not None
+        opened_by = game.opened_by.tolist()
+    starts, changes = [0], []
+    for view in range(1 if policy.per_seat else 2):
+        for seen in cells_of[view].tolist():
+            above = opened_by[seen]
+            for number, (cells, _) in enumerate(lookups):
+                own = radix ** cells.index(seen) if seen in cells else 0
+                opened = OPEN * radix ** cells.index(above) if above in cells else 0
+                if own or opened:
+                    digits = (2, 1) if view else (1, 2)
+                    stones = (own * (digit - OPEN * opens) + opened for digit in digits)
+                    changes.append((number, 0, *stones))
+            starts.append(len(changes))
+    open_cells = {*range(num_cells)} - {*opened_by} if opens else set()
     empty = [
-        offset + sum(open_digit * radix**n for n, cell in enumerate(cells) if cell in bottom)
-        for offset, cells in zip(offsets, lookups, strict=True)
+        offset + sum(OPEN * radix**n for n, cell in enumerate(cells) if cell in open_cells)
+        for cells, offset in lookups
     ]
-    table = np.array(changes, np.int64).reshape(-1, 3)
+    stages = policy.stage(np.arange(num_cells + 1), num_cells)
+    parts = np.stack([stages, stages + policy.num_stages * policy.per_seat])
+    table = np.array(changes, np.int64).reshape(-1, 4)
     win, draw = policy.payoffs
-    return ntuple_lines.LineNetwork(
-        starts=starts,
+    return BoardNetwork(
+        starts=np.array(starts, np.uint64),
         lookups=table[:, 0].astype(np.uint64),
         deltas=(stride * table[:, 1:].T).reshape(-1).astype(np.uint64),
         empty=np.array(empty, np.uint64) * np.uint64(stride),
-        half=np.uint64(policy.part_size * stride),
+        offsets=(stride * policy.part_size * parts).astype(np.uint64),
+        cells=cells_of,
         win=np.float32(win),
         draws=np.array([draw, -draw], np.float32),
         largest=np.float32(policy.max_value),

@@ -18,6 +18,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from llvmlite import ir
 from numba.core import types
 from numba.core.imputils import impl_ret_untracked
@@ -32,7 +33,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array
 
-from rlgames.games.game_2048 import Rules2048, add_tile
+from rlgames.games.game_2048 import Game2048, Rules2048, add_tile
 from rlgames.kernels.jit import jit
 from rlgames.kernels.nibbles import (
     Bits,
@@ -77,6 +78,56 @@ class CompiledNetwork:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.num_entries = U(sum(len(each.lookups) for each in network.tuples))
+
+
+def make_network(
+    game: Game2048, tuples: Sequence[Sequence[int]], radix: int, stride: int
+) -> CompiledNetwork:
+    """The network of a policy with these tuples. radix: the values of a cell. stride: numbers of the
+    table per value."""
+    described: list[Tuple] = []
+    first = 0
+    for cells in tuples:
+        positions = [16 * (cell // game.columns) + 4 * (cell % game.columns) for cell in cells]
+        views = tuple(tuple(views) for views in _views_by_lookup(game, cells))
+        described.append(Tuple(first * stride, len(cells), tuple(_runs(positions)), views))
+        first += radix ** len(cells)
+    return CompiledNetwork(Network(game.rows, game.columns, radix, stride, tuple(described)))
+
+
+def _runs(positions: Sequence[int]) -> list[tuple[int, int]]:
+    """Mask and rotation to the right of each run of consecutive cells, given their lowest bits."""
+    runs: list[tuple[int, int]] = []
+    for index, position in enumerate(positions):
+        rotation = (position - 4 * index) % 64
+        if runs and runs[-1][1] == rotation:
+            runs[-1] = (runs[-1][0] | 15 << (4 * index), rotation)
+        else:
+            runs.append((15 << (4 * index), rotation))
+    return runs
+
+
+def _views_by_lookup(game: Game2048, cells: Sequence[int]) -> list[list[int]]:
+    """The views that show a tuple's cells on the same cells of the board, for each set of these."""
+    grid = torch.arange(game.num_cells).view(game.rows, game.columns)
+    views = [grid, grid.flip(1), grid.flip(0), grid.flip(0, 1)]
+    views += [view.T for view in views] if game.rows == game.columns else []
+    lookups: dict[frozenset[int], list[int]] = {}
+    for number, view in enumerate(views):
+        shown = frozenset(view.reshape(-1)[list(cells)].tolist())
+        lookups.setdefault(shown, []).append(number)
+    return list(lookups.values())
+
+
+class Moves(NamedTuple):
+    """entries: uint64 [8 · K], those of the boards after four moves, and after four likely ones.
+    afters: uint64 [A], and points: float32 [A], what the moves lead to. recent: float32 [A], how
+    often each action was made of late."""
+
+    entries: Array
+    afters: Array
+    points: Array
+    recent: Array
 
 
 class Lanes:
@@ -182,6 +233,16 @@ def _num_entries(network: CompiledNetwork) -> Bits:
     return network.num_entries
 
 
+@jit()
+def make_own(network: CompiledNetwork, actions: int) -> Moves:
+    return Moves(
+        np.zeros(2 * actions * np.int64(num_entries(network)), np.uint64),
+        np.zeros(actions, np.uint64),
+        np.zeros(actions, np.float32),
+        np.zeros(actions, np.float32),
+    )
+
+
 @compiled
 def fetch_entries(
     board: Bits, network: CompiledNetwork, table: Array, entries: Array, first: Bits
@@ -265,17 +326,17 @@ def fetch_ahead(
     likely: Any = U(0)
     highest, num = np.float32(-1), num_entries(network)
     for action in range(U(4)):
-        if memory.afters[action] != board and memory.recent[action] > highest:
-            highest, likely = memory.recent[action], action
+        if memory.own.afters[action] != board and memory.own.recent[action] > highest:
+            highest, likely = memory.own.recent[action], action
     state = memory.rng[0]
-    after = add_tile(memory.afters[likely], rules.cells, rules.fours, memory.rng)
+    after = add_tile(memory.own.afters[likely], rules.cells, rules.fours, memory.rng)
     memory.rng[0] = state
     up, down, _ = slide_both(transpose(after), rules.rows, columns_start(rules.rows))
     left, right, _ = slide_both(after, rules.rows, U(0))
-    fetch_entries(transpose(up), network, table, memory.entries, U(4) * num)
-    fetch_entries(transpose(down), network, table, memory.entries, U(5) * num)
-    fetch_entries(left, network, table, memory.entries, U(6) * num)
-    fetch_entries(right, network, table, memory.entries, U(7) * num)
+    fetch_entries(transpose(up), network, table, memory.own.entries, U(4) * num)
+    fetch_entries(transpose(down), network, table, memory.own.entries, U(5) * num)
+    fetch_entries(left, network, table, memory.own.entries, U(6) * num)
+    fetch_entries(right, network, table, memory.own.entries, U(7) * num)
 
 
 @compiled
@@ -291,21 +352,21 @@ def score_moves(
     """The values of all moves are fetched before the first is added up, and while they are on their
     way, those after the likely move, which is right for half of the moves."""
     board = U(position[0])
-    num, afters, points = num_entries(network), memory.afters, memory.points
+    num, afters, points = num_entries(network), memory.own.afters, memory.own.points
     up, down, points[0] = slide_both(transpose(board), rules.rows, columns_start(rules.rows))
     afters[3], afters[1], points[1] = slide_both(board, rules.rows, U(0))
     afters[0], afters[2] = transpose(up), transpose(down)
     points[2], points[3] = points[0], points[1]
     for action in range(U(4)):
         if afters[action] != board:
-            fetch_entries(afters[action], network, table, memory.entries, action * num)
+            fetch_entries(afters[action], network, table, memory.own.entries, action * num)
     fetch_ahead(network, rules, board, table, memory)
     best: Any = -1
     highest = np.float32(-np.inf)
     for action in range(U(4)):
         score = np.float32(-np.inf)
         if afters[action] != board:
-            value = sum_values(table, memory.entries, action * num, num, U(0))
+            value = sum_values(table, memory.own.entries, action * num, num, U(0))
             score = scale * points[action] + value
             if best < 0 or score > highest:
                 best, highest = np.int64(action), score
@@ -323,25 +384,28 @@ def make_move(
     memory: Memory,
 ) -> Played:
     for other in range(4):
-        memory.recent[other] *= np.float32(0.9)
-    memory.recent[action] += np.float32(1)
-    return (np.int64(memory.afters[action]),), False, memory.points[action]
+        memory.own.recent[other] *= np.float32(0.9)
+    memory.own.recent[action] += np.float32(1)
+    return (np.int64(memory.own.afters[action]),), False, memory.own.points[action]
 
 
 @compiled
-def find_places(network: CompiledNetwork, after: Position, seat: int, memory: Memory) -> np.uint64:
+def find_places(
+    network: CompiledNetwork, after: Position, seat: int, memory: Memory
+) -> tuple[np.uint64, np.uint64]:
     write_entries(U(after[0]), network, memory.places, U(0))
-    return U(0)
+    return U(0), U(0)
 
 
 @compiled
 def fetch_places(network: CompiledNetwork, after: Position, memory: Memory, table: Array) -> None:
-    fetch_entries(U(after[0]), network, table, memory.entries, U(0))
+    fetch_entries(U(after[0]), network, table, memory.own.entries, U(0))
 
 
 implement(
     CompiledNetwork,
     num_entries=_num_entries,
+    make_own=make_own,
     score_moves=score_moves,
     make_move=make_move,
     find_places=find_places,

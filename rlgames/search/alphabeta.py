@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game, State
-from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.board_game import BoardGame
 from rlgames.kernels.value_search import search_positions
 from rlgames.players.player import Agent, Player, choose_in_live_rows
-from rlgames.policies.ntuple import TOO_LARGE, Ntuple, pack_network
+from rlgames.policies.ntuple import pack_network, reason_not_packed
 from rlgames.rng import Rng
 
 
@@ -23,24 +23,22 @@ class AlphaBetaSearch(Player):
 
     Of equal moves it makes the one with the larger score, and of these the first.
 
-    player: an agent with policy=ntuple for k in a row. It searches on the CPU.
+    player: an agent with policy=ntuple for a board game of two seats without chance.
     Raises ValueError if player and game cannot be combined.
     """
 
     is_deterministic = True
 
     def __init__(self, game: Game[Any], player: Player, plies: int) -> None:
-        policy = player.policy if isinstance(player, Agent) else None
-        if not isinstance(game, KInARow):
+        has_chance = game.spec.num_chance_inputs > 0
+        if not isinstance(game, BoardGame) or game.spec.seats != 2 or has_chance:
             raise ValueError(
-                f"search=alphabeta plays Connect 4 and tic-tac-toe, not {game.spec.name}"
+                "search=alphabeta plays board games of two seats without chance, not "
+                f"{game.spec.name}"
             )
-        if not isinstance(policy, Ntuple):
-            raise ValueError("search=alphabeta needs a run with policy=ntuple")
-        if game.is_large:
-            raise ValueError(
-                f"search=alphabeta does not play on {game.rows}x{game.columns}: {TOO_LARGE}"
-            )
+        policy: Any = player.policy if isinstance(player, Agent) else None
+        if reason := reason_not_packed(game, policy):
+            raise ValueError(f"search=alphabeta is not supported here: {reason}")
         self.game, self.policy, self.plies = game, policy, plies
         self._network = pack_network(game, policy, 1)
 

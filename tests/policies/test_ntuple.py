@@ -14,7 +14,7 @@ from rlgames.rollouts.play import collect_games
 
 
 def filled(game, tuples, marks=16):
-    policy = Ntuple(game, 1.0, tuples, marks, 0.0, None)
+    policy = Ntuple(game, 1.0, tuples, marks, 0.0, None, None, True, 1)
     policy.values.copy_(torch.rand(len(policy.values), generator=generator(1)))
     return policy
 
@@ -52,7 +52,7 @@ def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
 
 def test_places_are_exact_where_floats_of_32_bits_would_not_be():
     game = game_2048(3, 3)
-    policy = Ntuple(game, 1.0, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, 0.0, None)  # 9^8 values
+    policy = Ntuple(game, 1.0, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, 0.0, None, None, True, 1)  # 9^8 values
     cells = torch.tensor([7, 8, 7, 6, 5, 4, 3, 2, 0])
     places = policy.feature_indices(game, game.from_exponents(cells.view(1, 3, 3)))[0].tolist()
     assert sum(int(cells[n]) * 9**n for n in range(8)) in places
@@ -77,14 +77,14 @@ def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
 
 def test_ntuple_rejects_other_games():
     with pytest.raises(ValueError, match="not of salvo"):
-        Ntuple(make_game("game=salvo"), 1.0, None, 16, 0.0, None)
+        Ntuple(make_game("game=salvo"), 1.0, None, 16, 0.0, None, None, True, 1)
 
 
 def test_score_deltas_are_scaled_like_the_reward():
     game = game_2048(2, 2)
     state = collect_games(game, [Random(game)], 20, rng())[0].state
-    one, _ = Ntuple(game, 1.0, None, 6, 0.0, None).scores(game, state)
-    part, _ = Ntuple(game, 0.01, None, 6, 0.0, None).scores(game, state)
+    one, _ = Ntuple(game, 1.0, None, 6, 0.0, None, None, True, 1).scores(game, state)
+    part, _ = Ntuple(game, 0.01, None, 6, 0.0, None, None, True, 1).scores(game, state)
     assert float(one.max()) > 0
     assert torch.allclose(part, one / 100)
 
@@ -95,7 +95,7 @@ def test_kernels_do_not_play_games_derived_from_2048():
 
     for make, reason in ((Game2048, ""), (Derived, "it knows the rules of 2048, not of")):
         game = make(3, 3, 0.1, 2048, "onehot")
-        assert reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0, None)).startswith(reason)
-        assert bool(reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0, None))) == bool(
+        assert reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0, None, None, True, 1)).startswith(reason)
+        assert bool(reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0, None, None, True, 1))) == bool(
             reason
         )

@@ -21,7 +21,7 @@ BOARDS = {
 
 def agent_of(name):
     game, tuples = BOARDS[name]
-    policy = Ntuple(game, 0.0, tuples, 16, 0.0, None)
+    policy = Ntuple(game, 0.0, tuples, 16, 0.0, None, None, True, 1)
     policy.values.copy_(torch.randint(-50, 50, policy.values.shape, generator=generator(5)).float())
     policy.payoffs = 150.0, 5.0
     return game, Agent(game, policy, Argmax("first"))
@@ -73,10 +73,10 @@ def test_unsuitable_players_and_games_are_refused():
     with pytest.raises(ValueError, match="policy=ntuple"):
         AlphaBetaSearch(game, Random(game), 5)
     other = game_2048(3, 3)
-    agent = Agent(other, Ntuple(other, 1.0, [[0, 1]], 6, 0.0, None), Argmax("first"))
+    agent = Agent(other, Ntuple(other, 1.0, [[0, 1]], 6, 0.0, None, None, True, 1), Argmax("first"))
     with pytest.raises(ValueError, match="not 2048"):
         AlphaBetaSearch(other, agent, 5)
     large = KInARow(9, 9, 5, False)
-    agent = Agent(large, Ntuple(large, 1.0, [[0, 1]], 3, 0.0, None), Argmax("first"))
+    agent = Agent(large, Ntuple(large, 1.0, [[0, 1]], 3, 0.0, None, None, True, 1), Argmax("first"))
     with pytest.raises(ValueError, match="needs more than 62 bits"):
         AlphaBetaSearch(large, agent, 5)

@@ -23,7 +23,7 @@ def search_of(game, *words):
     config = load_config(EvalConfig, ["player=random", f"game={game.spec.name}", *words]).search
     player = Random(game)
     if config.name == "alphabeta":
-        player = Agent(game, Ntuple(game, 0.0, [[0, 1, 2]], 3, 0.0, None), Argmax("first"))
+        player = Agent(game, Ntuple(game, 0.0, [[0, 1, 2]], 3, 0.0, None, None, True, 1), Argmax("first"))
     return with_search(player, game, config, None)
 
 

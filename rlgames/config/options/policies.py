@@ -57,14 +57,22 @@ class TableConfig(OptionConfig):
 
 class NtupleConfig(OptionConfig):
     tuples: list[list[int]] | None = key(
-        0, 63, help="lists of cell indices; null: 2x3 blocks and 4+2 rows, or random walks"
+        0, 120, help="lists of cell indices; null: 2x3 blocks and 4+2 rows, or random walks"
     )
     num_tuples: int | None = key(
-        1, 10_000, help="number of random walks, k in a row without tuples=; null: 70"
+        1, 10_000, help="number of random walks, with two seats; null: 70 without other tuples"
+    )
+    line_length: int | None = key(
+        2, 16, help="all straight lines of this many cells are tuples too, with two seats"
     )
     num_cell_values: int = key(
-        2, 16, help="distinct tiles; k in a row: 3, or 4 to tell where stones can fall"
+        2, 16, help="distinct tiles; with two seats 3, or 4 to tell where stones can fall"
     )
+    per_seat: bool = key(
+        help="each of two seats has its own values; false: the board is read as the seat that "
+        "moved sees it"
+    )
+    stages: int = key(1, 64, help="parts of the game with their own values, by stones on the board")
     init_value: float = key(-1e9, 1e9, help="initial value of a board")
 
 

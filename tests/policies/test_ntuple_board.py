@@ -22,7 +22,7 @@ BOARDS = {
 
 def filled(game, tuples, num_cell_values=16):
     """A network whose values are small whole numbers, so that sums are exact in any order."""
-    policy = Ntuple(game, 0.0, tuples, num_cell_values, 0.0, None)
+    policy = Ntuple(game, 0.0, tuples, num_cell_values, 0.0, None, None, True, 1)
     policy.values.copy_(torch.randint(-50, 50, policy.values.shape, generator=generator(5)).float())
     policy.payoffs = 10_000.0, 5.0
     return policy
@@ -107,7 +107,7 @@ class Derived(KInARow):
 
 def test_what_knows_the_rules_does_not_take_a_derived_game_for_its_base():
     with pytest.raises(ValueError, match="not other"):
-        Ntuple(Derived(3, 3, 3, False, "other"), 0.0, [[0, 1]], 3, 0.0, None)
+        Ntuple(Derived(3, 3, 3, False, "other"), 0.0, [[0, 1]], 3, 0.0, None, None, True, 1)
     assert not solver_of(Derived(4, 4, 4, True, "other")).about.startswith("alpha-beta")
     assert solver_of(KInARow(4, 4, 4, True)).about.startswith("alpha-beta")
 
