@@ -145,6 +145,21 @@ def game_2048(board: int, columns: int, **keys: Any) -> Any:
     return made("game", "2048", board=board, columns=columns, **keys)
 
 
+def ntuple(
+    game: Game[Any],
+    tuples: list[list[int]] | None,
+    num_cell_values: int = 16,
+    score_scale: float = 0.0,
+    **keys: Any,
+) -> Any:
+    """An untrained n-tuple network."""
+    from rlgames.policies.ntuple import Ntuple
+
+    defaults = {"num_tuples": None, "line_length": None, "per_seat": True, "stages": 1}
+    words = {"tuples": tuples, "num_cell_values": num_cell_values, "init_value": 0.0}
+    return Ntuple(game, score_scale, **(words | defaults | keys))
+
+
 def make_policy(cfg: TrainConfig, game: Game[Any], seed: int = 3) -> Any:
     """The policy of a training config, for this game; seed: of its weights."""
     return new_policy(cfg, game, generator(seed))

@@ -115,8 +115,6 @@ def _ntuples(game: BoardGame, policy: Ntuple) -> NtuplePlayer:
         raise ConfigError(f"a page cannot play these n-tuples: {reason}")
     network = pack_network(game, policy, policy.values.stride(0))
     memory = make_memory(network, game.spec.actions)
-    for array in memory:
-        array.fill(0)  # it was not set, and would make each page another one
     table, scale = flat_table(policy.values), np.float32(policy.score_scale)
     return NtuplePlayer(network, table, scale, memory)
 

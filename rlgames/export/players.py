@@ -232,7 +232,7 @@ def decide_by_ntuples(
     player: NtuplePlayer, rules: Any, position: Position, seat: int, opinion: Opinion
 ) -> int:
     network, memory = player.network, player.memory
-    enter(network, position, seat, memory)
+    enter(network, rules, position, seat, memory)
     score_moves(network, rules, position, seat, player.table, player.scale, memory)
     return write_opinion(memory.scores, rules, position, opinion)
 

@@ -51,8 +51,9 @@ NO_LINES = np.zeros((0, 0, 0), np.int64)
 
 class LineRules(NamedTuple):
     """cell_bits: int64 [cells], in row-major order from the top, each in its word. cell_of_bit:
-    int64 [64 · words], the reverse. board: all cells, as a set. line: the number of stones that win, or None for four with gravity: kernels are
-    compiled by the types of their arguments, so four get their own code.
+    int64 [64 · words], the reverse. board: all cells, as a set. line: the number of stones that
+    win, or None for four with gravity: kernels are compiled by the types of their arguments, so
+    four get their own code.
 
     Without gravity: lines: int64 [cells, L, words], the other cells of each line through a cell,
     filled up with sets that no stones contain. With gravity: stride: bits per column. bottom: the

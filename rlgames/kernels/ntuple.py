@@ -112,8 +112,8 @@ def take_back(
 def find_places(
     network: Any, after: Position, seat: int, memory: Memory
 ) -> tuple[np.uint64, np.uint64]:
-    """Have memory.places hold the board after a seat's move to a position: where its K places begin,
-    and what is to be added to each to get an entry."""
+    """Have memory.places hold the board after a seat's move to a position: where its K places
+    begin, and what is to be added to each to get an entry."""
     raise NotImplementedError
 
 

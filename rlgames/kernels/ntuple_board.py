@@ -36,8 +36,8 @@ class BoardNetwork(NamedTuple):
 
     starts: uint64 [V · N + 1]. Cell c in view v has the changes starts[v · N + c] to
     starts[v · N + c + 1] - 1. lookups: uint64 [C], the lookup that changes.
-    deltas: uint64 [3 · C], what the lookup's place grows by, modulo 2^64, with an empty cell, with a
-    stone of the first seat, from C on, and of the second, from 2 · C on.
+    deltas: uint64 [3 · C], by how much the lookup's place grows, modulo 2^64, with an empty cell,
+    with a stone of the first seat, from C on, and of the second, from 2 · C on.
     empty: uint64 [K], the places of the empty board. offsets: uint64 [2, N + 1], how much later the
     values are, by the seat that moved and the number of stones then.
     cells: int64 [2, N], the cell of the board that each seat sees at each cell.
@@ -56,8 +56,8 @@ class BoardNetwork(NamedTuple):
 
 
 class Stones(NamedTuple):
-    """The board that the places are of. owners: int64 [N], 0 empty, or the seat of the stone plus 1.
-    count: int64 [1], of stones.
+    """The board that the places are of. owners: int64 [N], 0 empty, or the seat of the stone plus
+    1. count: int64 [1], of stones.
 
     What score_moves writes: seen: float32 [N], the cells after a move; changed: int64 [N], those
     that differ; sums: uint64 [K], by how much lookups change, 0 between moves; touched: uint64
@@ -93,8 +93,7 @@ def num_entries(network: BoardNetwork) -> np.uint64:
 @compiled
 def num_places(network: BoardNetwork) -> int:
     """V · K: the places of all views."""
-    cells = network.cells.shape[1]
-    return len(network.empty) * ((len(network.starts) - 1) // cells)
+    return int(len(network.empty) * ((len(network.starts) - 1) // network.cells.shape[1]))
 
 
 @compiled

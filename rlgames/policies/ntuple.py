@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -48,10 +48,9 @@ class Ntuple(ValueFunction):
     are 1. Wins and draws have the value of their reward; other values count as at most MAX_VALUE of
     a win, and no less than of a loss.
 
-    tuples: the cells of each tuple, numbered from 0 in rows from the top; None: blocks in 2048, and
-        with two seats random walks, or the whole board if it has few cells; unless there are others.
-    line_length: all straight lines of this many cells are tuples too. num_tuples: and as many
-        random walks.
+    tuples: the cells of each tuple, numbered from 0 in rows from the top. line_length: all straight
+        lines of this many cells are tuples too. num_tuples: and as many random walks. None of them:
+        blocks in 2048, and with two seats random walks, or the whole board if it has few cells.
     num_cell_values: larger tiles count as the last.
     per_seat: each of two seats has its own tables. stages: and each part of the game, by the number
         of stones on the board.
@@ -92,24 +91,20 @@ class Ntuple(ValueFunction):
         symmetries = torch.arange(num_cells)[None]
         if board_symmetries is not None:
             symmetries = board_symmetries.symmetries()
-        others = {"num_tuples": num_tuples, "line_length": line_length, "stages": stages}
-        for name, value in others.items():
-            is_small = self.has_stones and num_cells <= MAX_SINGLE and tuples is None
-            if value not in (None, 1) and (not self.has_stones or (is_small and name != "stages")):
-                raise ValueError(
-                    f"policy.{name}={value} has no effect in 2048 and on a board of at most "
-                    f"{MAX_SINGLE} cells without policy.tuples=; leave it out"
-                )
+        if not self.has_stones and (num_tuples is not None or line_length is not None):
+            raise ValueError("policy.num_tuples and line_length are for two seats; leave them out")
         chosen = list(tuples or [])
         if line_length is not None:
             chosen += lines(rows, columns, symmetries, line_length)
-        if not self.has_stones:
-            chosen = chosen or blocks(rows, columns, symmetries)
-        elif num_cells <= MAX_SINGLE:
-            chosen = chosen or [list(range(num_cells))]
-        elif num_tuples is not None or not chosen:
-            count = num_tuples or DEFAULT_NUM_WALKS
-            chosen += random_walks(rows, columns, symmetries, count)
+        if num_tuples is not None:
+            chosen += random_walks(rows, columns, symmetries, num_tuples)
+        if tuples is None and not chosen:
+            if not self.has_stones:
+                chosen = blocks(rows, columns, symmetries)
+            elif num_cells <= MAX_SINGLE:
+                chosen = [list(range(num_cells))]
+            else:
+                chosen = random_walks(rows, columns, symmetries, DEFAULT_NUM_WALKS)
         self.tuples = chosen
         self.per_seat, self.num_stages = self.has_stones and per_seat, stages
         num_parts = stages * (1 + self.per_seat)
@@ -157,7 +152,7 @@ class Ntuple(ValueFunction):
             else:
                 cells = game.from_seats(seat, cells)
             if self.num_cell_values > OPEN:
-                cells = cells + OPEN * game.open_cells(afterstate).flatten(1)
+                cells = cells + OPEN * cast(Any, game).open_cells(afterstate).flatten(1)
             offsets = offsets + self.part_size * part[:, None].int()
         else:
             assert isinstance(game, Game2048)

@@ -83,8 +83,8 @@ class CompiledNetwork:
 def make_network(
     game: Game2048, tuples: Sequence[Sequence[int]], radix: int, stride: int
 ) -> CompiledNetwork:
-    """The network of a policy with these tuples. radix: the values of a cell. stride: numbers of the
-    table per value."""
+    """The network of a policy with these tuples. radix: the values of a cell. stride: numbers of
+    the table per value."""
     described: list[Tuple] = []
     first = 0
     for cells in tuples:

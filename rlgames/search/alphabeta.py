@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games.game import Game, State
 from rlgames.games.board_game import BoardGame
+from rlgames.games.game import Game, State
 from rlgames.kernels.value_search import search_positions
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import pack_network, reason_not_packed

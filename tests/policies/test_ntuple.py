@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import game_2048, generator, make_game, rng
+from helpers import game_2048, generator, make_game, ntuple, rng
 
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random
-from rlgames.policies.ntuple import Ntuple, default_tuples, reason_not_packed
+from rlgames.policies.ntuple import reason_not_packed
+from rlgames.policies.tuples import blocks
 from rlgames.rollouts.play import collect_games
 
 
 def filled(game, tuples, marks=16):
-    policy = Ntuple(game, 1.0, tuples, marks, 0.0, None, None, True, 1)
+    policy = ntuple(game, tuples, marks, score_scale=1.0)
     policy.values.copy_(torch.rand(len(policy.values), generator=generator(1)))
     return policy
 
@@ -52,7 +53,7 @@ def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
 
 def test_places_are_exact_where_floats_of_32_bits_would_not_be():
     game = game_2048(3, 3)
-    policy = Ntuple(game, 1.0, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, 0.0, None, None, True, 1)  # 9^8 values
+    policy = ntuple(game, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, score_scale=1.0)  # 9^8 values
     cells = torch.tensor([7, 8, 7, 6, 5, 4, 3, 2, 0])
     places = policy.feature_indices(game, game.from_exponents(cells.view(1, 3, 3)))[0].tolist()
     assert sum(int(cells[n]) * 9**n for n in range(8)) in places
@@ -60,7 +61,7 @@ def test_places_are_exact_where_floats_of_32_bits_would_not_be():
 
 def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
     game = game_2048(4, 4)
-    actual = default_tuples(4, 4, game.symmetries())
+    actual = blocks(4, 4, game.symmetries())
     assert all(len(each) == 6 for each in actual)
     assert [0, 1, 2, 4, 5, 6] in actual
     assert [0, 1, 2, 3, 4, 5] in actual
@@ -71,20 +72,20 @@ def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
         assert not one & other
     # 2x3 cells lie in 12 places and on their sides, 4+2 in 6 rows of each of four directions.
     assert sum(map(len, alike)) == 12 + 24
-    assert default_tuples(2, 3, game_2048(2, 3).symmetries()) == [[0, 1, 2, 3, 4, 5]]
-    assert default_tuples(1, 8, game_2048(1, 8).symmetries()) == [list(range(8))]
+    assert blocks(2, 3, game_2048(2, 3).symmetries()) == [[0, 1, 2, 3, 4, 5]]
+    assert blocks(1, 8, game_2048(1, 8).symmetries()) == [list(range(8))]
 
 
 def test_ntuple_rejects_other_games():
-    with pytest.raises(ValueError, match="not of salvo"):
-        Ntuple(make_game("game=salvo"), 1.0, None, 16, 0.0, None, None, True, 1)
+    with pytest.raises(ValueError, match="not salvo"):
+        ntuple(make_game("game=salvo"), None, 16, score_scale=1.0)
 
 
 def test_score_deltas_are_scaled_like_the_reward():
     game = game_2048(2, 2)
     state = collect_games(game, [Random(game)], 20, rng())[0].state
-    one, _ = Ntuple(game, 1.0, None, 6, 0.0, None, None, True, 1).scores(game, state)
-    part, _ = Ntuple(game, 0.01, None, 6, 0.0, None, None, True, 1).scores(game, state)
+    one, _ = ntuple(game, None, 6, score_scale=1.0).scores(game, state)
+    part, _ = ntuple(game, None, 6, score_scale=0.01).scores(game, state)
     assert float(one.max()) > 0
     assert torch.allclose(part, one / 100)
 
@@ -95,7 +96,6 @@ def test_kernels_do_not_play_games_derived_from_2048():
 
     for make, reason in ((Game2048, ""), (Derived, "it knows the rules of 2048, not of")):
         game = make(3, 3, 0.1, 2048, "onehot")
-        assert reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0, None, None, True, 1)).startswith(reason)
-        assert bool(reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0, None, None, True, 1))) == bool(
-            reason
-        )
+        said = reason_not_packed(game, ntuple(game, [[0, 1]], 6, score_scale=1.0))
+        assert said.startswith(reason)
+        assert bool(said) == bool(reason)

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from helpers import game_2048, generator, rng
+from helpers import game_2048, generator, make_game, ntuple, rng
 from markers import slow
 
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.othello import Othello
 from rlgames.players.player import Agent, Random
-from rlgames.policies.ntuple import Ntuple
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
 from rlgames.search.alphabeta import AlphaBetaSearch
@@ -16,12 +16,15 @@ BOARDS = {
     "connect4": (KInARow(6, 7, 4, True), [[0, 8, 16, 24], [35, 36, 41]]),
     "upright": (KInARow(4, 4, 3, True), [[0, 1, 2, 3], [12, 5]]),
     "tictactoe": (KInARow(3, 3, 3, False), [[0, 1, 2, 4], [4]]),
+    "gomoku": (KInARow(9, 9, 5, False), [[0, 1, 2, 4], [40, 80]]),
+    "othello": (Othello(4), [[0, 1, 4], [5, 10]]),
+    "breakthrough": (make_game("game=breakthrough", "rows=5", "columns=4"), [[0, 1, 4], [10, 14]]),
 }
 
 
 def agent_of(name):
     game, tuples = BOARDS[name]
-    policy = Ntuple(game, 0.0, tuples, 16, 0.0, None, None, True, 1)
+    policy = ntuple(game, tuples, 16)
     policy.values.copy_(torch.randint(-50, 50, policy.values.shape, generator=generator(5)).float())
     policy.payoffs = 150.0, 5.0
     return game, Agent(game, policy, Argmax("first"))
@@ -53,7 +56,16 @@ def check(name, plies, number):
 
 
 @pytest.mark.parametrize(
-    ("name", "plies"), [("connect4", 1), slow(("connect4", 3)), ("upright", 4), ("tictactoe", 3)]
+    ("name", "plies"),
+    [
+        ("connect4", 1),
+        slow(("connect4", 3)),
+        ("upright", 4),
+        ("tictactoe", 3),
+        ("gomoku", 1),
+        ("othello", 4),
+        ("breakthrough", 3),
+    ],
 )
 def test_it_finds_what_plain_negamax_finds(name, plies):
     check(name, plies, 8)
@@ -73,10 +85,6 @@ def test_unsuitable_players_and_games_are_refused():
     with pytest.raises(ValueError, match="policy=ntuple"):
         AlphaBetaSearch(game, Random(game), 5)
     other = game_2048(3, 3)
-    agent = Agent(other, Ntuple(other, 1.0, [[0, 1]], 6, 0.0, None, None, True, 1), Argmax("first"))
+    agent = Agent(other, ntuple(other, [[0, 1]], 6, score_scale=1.0), Argmax("first"))
     with pytest.raises(ValueError, match="not 2048"):
         AlphaBetaSearch(other, agent, 5)
-    large = KInARow(9, 9, 5, False)
-    agent = Agent(large, Ntuple(large, 1.0, [[0, 1]], 3, 0.0, None, None, True, 1), Argmax("first"))
-    with pytest.raises(ValueError, match="needs more than 62 bits"):
-        AlphaBetaSearch(large, agent, 5)

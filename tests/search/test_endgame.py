@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import check_message, make_game, rng
+from helpers import check_message, make_game, ntuple, rng
 from markers import one_in
 
 from rlgames.build.players import with_search
@@ -10,7 +10,6 @@ from rlgames.config.commands import EvalConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.players.player import Agent, Random
-from rlgames.policies.ntuple import Ntuple
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
 from rlgames.search.endgame import ExactEndgameSearch
@@ -23,7 +22,7 @@ def search_of(game, *words):
     config = load_config(EvalConfig, ["player=random", f"game={game.spec.name}", *words]).search
     player = Random(game)
     if config.name == "alphabeta":
-        player = Agent(game, Ntuple(game, 0.0, [[0, 1, 2]], 3, 0.0, None, None, True, 1), Argmax("first"))
+        player = Agent(game, ntuple(game, [[0, 1, 2]], 3), Argmax("first"))
     return with_search(player, game, config, None)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import game_2048, generator, rng
+from helpers import game_2048, generator, ntuple, rng
 from markers import one_in
 
 from rlgames.build.players import with_search
@@ -13,7 +13,6 @@ from rlgames.config.compose import load_config
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.td_ntuple import ValueTable
 from rlgames.players.player import Agent, Random
-from rlgames.policies.ntuple import Ntuple
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
 from rlgames.search.expectimax import Expectimax, downgrade_tiles
@@ -22,7 +21,7 @@ from rlgames.solvers.graph import Graph
 
 def agent_of(game, marks=16):
     """N-tuples with random values, larger tiles counting as the last of `marks`."""
-    policy = Ntuple(game, 0.5, [[0, 1, 2], [0, 1, 3, 4]], marks, 0.0, None, None, True, 1)
+    policy = ntuple(game, [[0, 1, 2], [0, 1, 3, 4]], marks, score_scale=0.5)
     policy.values.copy_(50 * torch.rand(len(policy.values), generator=generator(3)))
     return Agent(game, policy, Argmax("first"))
 
@@ -72,7 +71,7 @@ def test_scores_are_those_of_a_slow_recursion(shape, plies):
 def test_a_search_to_the_end_finds_the_exact_optimum():
     """Without any values: what the moves themselves gain."""
     game = game_2048(1, 3)
-    agent = Agent(game, Ntuple(game, 1.0, [[0]], 16, 0.0, None, None, True, 1), Argmax("first"))
+    agent = Agent(game, ntuple(game, [[0]], 16, score_scale=1.0), Argmax("first"))
     search = Expectimax(game, agent, 20, None)
     openings, probability = game.openings(1000)
     best = torch.zeros(len(openings), dtype=torch.float64)
@@ -97,7 +96,7 @@ def test_the_discount_is_that_of_the_run():
     game = game_2048(2, 2)
     cfg = load_config(EvalConfig, ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
     reward = load_config(TrainConfig, ["game=2048", "reward.discount=0.7"]).reward
-    agent = Agent(game, Ntuple(game, 1.0, None, 16, 0.0, None, None, True, 1), Argmax("first"))
+    agent = Agent(game, ntuple(game, None, 16, score_scale=1.0), Argmax("first"))
     search: Any = with_search(agent, game, cfg.search, reward)
     assert (search.plies, search.discount) == (3, 0.7)
 
@@ -151,7 +150,7 @@ def searching_from(tile, agent):
 
 def test_boards_with_large_tiles_are_searched_downgraded():
     game = game_2048(4, 4)
-    policy = Ntuple(game, 1.0, [[0, 1, 2], [0, 1, 4, 5]], 16, 0.0, None, None, True, 1)
+    policy = ntuple(game, [[0, 1, 2], [0, 1, 4, 5]], 16, score_scale=1.0)
     policy.values.copy_(100_000 * torch.rand(len(policy.values), generator=generator(3)))
     agent = Agent(game, policy, Argmax("first"))
     tiles = random_tiles(100, 12)

@@ -65,14 +65,9 @@ REFUSED = [
     # N-tuples of k in a row
     (f"{SMALL_LINES} sampling.ties=random", "ties=first"),
     (f"{SMALL_LINES} opponent=random", "learns from games against itself"),
-    (
-        f"{LINES} game=gomoku board=9 policy.tuples=[[0,1,2,3,4]]",
-        "needs more than 62 bits",
-    ),
     (f"{LINES} policy.num_cell_values=2", "use 3 or more"),
     (f"{LINES} policy.tuples=[[0,42]]", "from 0 to 41"),
-    (f"{LINES} policy.num_tuples=9 policy.tuples=[[0,1]]", "num_tuples=9 has no effect"),
-    (f"{LINES} rows=3 columns=3 line=3 policy.num_tuples=5", "has no effect on a board"),
+    (f"{TUPLES} policy.num_tuples=9", "are for two seats"),
     (f"{LINES} reward.win=-1 reward.loss=1", r"needs reward\.win above 0"),
     (f"{LINES} reward.loss=-0.5", "sum to zero"),
     (f"{LINES} reward.draws=[1,0]", "sum to zero"),
