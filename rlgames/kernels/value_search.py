@@ -131,6 +131,21 @@ def search_node(
 
 
 @jit()
+def score_positions(
+    positions: Array, seats: Array, table: Array, network: Any, rules: Any, scores: Array
+) -> None:
+    """Write what the moves are worth, float32 [B, A], 0 for illegal ones; as search_positions."""
+    memory = make_memory(network, rules.actions)
+    for row in range(len(seats)):
+        position = load(rules.start, positions, row)
+        enter(network, rules, position, seats[row], memory)
+        score_moves(network, rules, position, seats[row], table, NO_POINTS, memory)
+        for action in range(rules.actions):
+            is_illegal = memory.scores[action] == -np.inf
+            scores[row, action] = np.float32(0) if is_illegal else memory.scores[action]
+
+
+@jit()
 def search_positions(
     positions: Array, seats: Array, plies: int, table: Array, network: Any, rules: Any
 ) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ from rlgames.games.capabilities import Symmetric, find
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.kernels.ntuple_board import BoardNetwork
+from rlgames.kernels.value_search import score_positions
 from rlgames.kernels.words import Array
 from rlgames.policies import ntuple_2048
 from rlgames.policies.policy import Policy, ValueFunction
@@ -117,6 +118,7 @@ class Ntuple(ValueFunction):
         self.initial_value = init_value / len(self.tuple_of)
         initial = torch.full((num_parts * self.part_size,), self.initial_value)
         self.register_buffer("values", initial)
+        self._packed: tuple[Any, Any] | None = None
 
     def _make_lookups(self, placements: list[Tensor], num_cells: int) -> None:
         """Set the K lookups of a board: tuple_of, and the strides of their cells.
@@ -177,6 +179,24 @@ class Ntuple(ValueFunction):
         score = afterstate.score.gather(1, seat[:, None])[:, 0]
         final = torch.where(score == 0, torch.where(seat == 0, draw, -draw), win * score.sign())
         return torch.where(afterstate.done, final, value.clamp(-self.max_value, self.max_value))
+
+    def scores(self, game: Game[Any], state: Any) -> tuple[Tensor, Tensor | None]:
+        if not self.has_stones or reason_not_packed(game, self):
+            return super().scores(game, state)
+        scores, live = torch.zeros(len(state), game.spec.actions), ~state.done
+        positions, seats = state.words[live].numpy(), state.current_seat[live].numpy()
+        found = np.zeros((len(seats), game.spec.actions), np.float32)
+        table, network = flat_table(self.values), self._network(game)
+        score_positions(positions, seats, table, network, cast(Any, game).rules, found)
+        scores[live] = torch.from_numpy(found)
+        return scores, None
+
+    def _network(self, game: Game[Any]) -> Any:
+        """The same as a kernel takes it."""
+        key = game, self.payoffs, self.values.stride(0)
+        if self._packed is None or self._packed[0] != key:
+            self._packed = key, pack_network(game, self, key[-1])
+        return self._packed[1]
 
     @property
     def max_value(self) -> float:

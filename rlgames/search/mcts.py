@@ -40,7 +40,7 @@ from rlgames.kernels.simulations import (
 )
 from rlgames.players.player import Agent, HasProbabilities, Player, Random
 from rlgames.policies.embedding import Embedding
-from rlgames.policies.policy import Network, Policy
+from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.rng import Rng
 from rlgames.sampling import Stochastic, check_finite
 from rlgames.search.gumbel import batch_sizes, plan_roots
@@ -165,9 +165,10 @@ def _check(player: Player, settings: MctsConfig) -> None:
         raise ValueError(
             f"search=mcts needs a player with probabilities; {type(player).__name__} has none"
         )
-    has_value = isinstance(player, Agent) and player.policy.has_value
+    policy = player.policy if isinstance(player, Agent) else None
+    has_value = policy is not None and (policy.has_value or isinstance(policy, ValueFunction))
     if settings.leaf == "value" and not has_value:
-        raise ValueError("search.leaf=value needs a policy with a value head; use rollout")
+        raise ValueError("search.leaf=value needs a policy with values; use rollout")
     if settings.fixed_depth and settings.depth is None:
         raise ValueError("search.fixed_depth=true needs search.depth=N")
     if settings.rule == "gumbel" and settings.dirichlet_fraction:
@@ -369,6 +370,11 @@ class LeafEvaluator:
             scores, value = self.network(inputs.to(next(self._tensors()).device))
         batch.outputs[:leaves, :-1] = scores.cpu().numpy()
         batch.outputs[:leaves, -1] = 0.0 if value is None else value.cpu().numpy()
+        if isinstance(self.policy, ValueFunction) and self._settings.leaf == "value":
+            # A position is worth what its best move is.
+            legal = self.game.legal_action_mask(self._leaf_states(run, leaves))
+            best = scores.masked_fill(~legal, -torch.inf).amax(1)
+            batch.outputs[:leaves, -1] = best.cpu().numpy()
 
     def _leaf_states(self, run: Simulations, leaves: int) -> BoardState:
         node = run.batch.end[run.batch.leaf[:leaves]]
