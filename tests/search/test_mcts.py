@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import game_2048, generator, make_small_game, rng, some_states, untrained
+from helpers import game_2048, generator, make_small_game, ntuple, rng, some_states, untrained
 from markers import quick, slow
 
 import rlgames as package
@@ -19,7 +19,8 @@ from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.players.player import Random
+from rlgames.players.player import Agent, Random
+from rlgames.sampling import Argmax
 from rlgames.search import mcts
 from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.search.mcts import Mcts
@@ -221,3 +222,12 @@ def test_players_of_an_arena_have_each_their_own_search(tmp_path):
 def test_unsuitable_players_and_games_are_refused(words, hint):
     with pytest.raises(ConfigError, match=hint):
         package.evaluate(None, ["player=random", "game=tictactoe", *words])
+
+
+def test_leaves_of_n_tuples_are_worth_their_best_move():
+    """Without values, only a search sees that the other seat would win with its next move."""
+    agent = Agent(TICTACTOE, ntuple(TICTACTOE, None), Argmax("first"))
+    state = TICTACTOE.parse_all(["X . .\nX O .\n. . ."])
+    assert agent.choose(state, rng()).tolist() == [1]
+    settings = make_option("search", "mcts", simulations=60, leaf="value")
+    assert Mcts(TICTACTOE, agent, settings).choose(state, rng()).tolist() == [6]
