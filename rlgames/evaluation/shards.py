@@ -201,10 +201,8 @@ def play_greedily(game: BoardGame, policy: Ntuple, state: Any, rng: Rng) -> tupl
     """Play 2048 to the ends of all games as a greedy agent does; the final positions and the number
     of moves. rng: of the games."""
     from rlgames.kernels.td import PLAY, learn_games
-    from rlgames.policies.ntuple import flat_table, pack_network
 
-    network = pack_network(game, policy, policy.values.stride(0))
-    table, num_moves = flat_table(policy.values), 0
+    (table, network), num_moves = policy.packed(game), 0
 
     def play_window(live: Any, keys: Words) -> tuple[Any, int]:
         plies = min(MAX_PLIES, 1 + MOVES_PER_CALL // len(live))

@@ -27,7 +27,7 @@ from rlgames.kernels.mlp import GELU
 from rlgames.kernels.ntuple import make_memory
 from rlgames.players.player import Agent, Player
 from rlgames.policies.canonical import Canonical
-from rlgames.policies.ntuple import Ntuple, flat_table, pack_network, reason_not_packed
+from rlgames.policies.ntuple import Ntuple, reason_not_packed
 from rlgames.policies.policy import AfterstateNetwork, Policy, ValueFunction
 from rlgames.policies.table import Table
 from rlgames.sampling import Argmax
@@ -113,10 +113,9 @@ def _table(game: BoardGame, policy: Table) -> BoardTable:
 def _ntuples(game: BoardGame, policy: Ntuple) -> NtuplePlayer:
     if reason := reason_not_packed(game, policy):
         raise ConfigError(f"a page cannot play these n-tuples: {reason}")
-    network = pack_network(game, policy, policy.values.stride(0))
+    table, network = policy.packed(game)
     memory = make_memory(network, game.spec.actions)
-    table, scale = flat_table(policy.values), np.float32(policy.score_scale)
-    return NtuplePlayer(network, table, scale, memory)
+    return NtuplePlayer(network, table, np.float32(policy.score_scale), memory)
 
 
 def _network(game: Game[Any], policy: Policy) -> NetworkPlayer:

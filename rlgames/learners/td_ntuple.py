@@ -28,7 +28,7 @@ from rlgames.learners.learner import (
     Plan,
     check_afterstate_reward,
 )
-from rlgames.policies.ntuple import Ntuple, pack_network, reason_not_packed
+from rlgames.policies.ntuple import Ntuple, reason_not_packed
 from rlgames.rng import Rng
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling
@@ -120,7 +120,6 @@ class TdNtuple(Learner):
         self.values = ValueTable(self.policy, step_size)
         self.stride = self.values.table.shape[1]
         self.average = None if average_start is None else ValueAverage(self.policy, average_start)
-        self._network: Any = None
 
     @classmethod
     def check(cls, plan: Plan) -> None:
@@ -152,8 +151,8 @@ class TdNtuple(Learner):
 
     def learn(self, games: GamesToPlay, progress: float) -> tuple[FinalStates, dict[str, float]]:
         pool, plies, lr = games.pool(), games.plies, self.lr.at(progress)
-        self._network = self._network or pack_network(self.game, self.policy, self.stride)
-        shared = (self.values.table.numpy().reshape(-1), self._network, self.board_game.rules)
+        _, network = self.policy.packed(self.game)
+        shared = (self.values.table.numpy().reshape(-1), network, self.board_game.rules)
         settings = self._settings(plies, lr, progress)
         total_error = 0.0
 

@@ -186,17 +186,20 @@ class Ntuple(ValueFunction):
         scores, live = torch.zeros(len(state), game.spec.actions), ~state.done
         positions, seats = state.words[live].numpy(), state.current_seat[live].numpy()
         found = np.zeros((len(seats), game.spec.actions), np.float32)
-        table, network = flat_table(self.values), self._network(game)
+        table, network = self.packed(game)
         score_positions(positions, seats, table, network, cast(Any, game).rules, found)
         scores[live] = torch.from_numpy(found)
         return scores, None
 
-    def _network(self, game: Game[Any]) -> Any:
-        """The same as a kernel takes it."""
-        key = game, self.payoffs, self.values.stride(0)
+    def packed(self, game: Game[Any]) -> tuple[Array, Any]:
+        """The numbers from the first value to the last, which may have others between them, and the
+        network as kernels take it, of one of the classes that implement kernels/ntuple.py."""
+        stride = self.values.stride(0)
+        key = game, self.payoffs, stride
         if self._packed is None or self._packed[0] != key:
-            self._packed = key, pack_network(game, self, key[-1])
-        return self._packed[1]
+            self._packed = key, _pack_network(game, self, stride)
+        size = (len(self.values) - 1) * stride + 1
+        return self.values.as_strided((size,), (1,)).numpy(), self._packed[1]
 
     @property
     def max_value(self) -> float:
@@ -251,19 +254,12 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     return ""
 
 
-def pack_network(game: Game[Any], policy: Ntuple, stride: int) -> Any:
-    """The network of a policy that kernels can read, of one of the classes that implement
-    kernels/ntuple.py. stride: numbers of the table per value."""
+def _pack_network(game: Game[Any], policy: Ntuple, stride: int) -> Any:
+    """stride: numbers of the table per value."""
     if isinstance(game, Game2048):
         return ntuple_2048.make_network(game, policy.tuples, policy.num_cell_values, stride)
     assert isinstance(game, BoardGame)
     return _board_network(game, policy, stride)
-
-
-def flat_table(values: Tensor) -> Array:
-    """The numbers from the first of some values to the last; they may have others between them."""
-    stride = values.stride(0)
-    return values.as_strided(((len(values) - 1) * stride + 1,), (1,)).numpy()
 
 
 def _board_network(game: BoardGame, policy: Ntuple, stride: int) -> BoardNetwork:

@@ -11,7 +11,7 @@ from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game, State
 from rlgames.kernels.value_search import search_positions
 from rlgames.players.player import Agent, Player, choose_in_live_rows
-from rlgames.policies.ntuple import pack_network, reason_not_packed
+from rlgames.policies.ntuple import reason_not_packed
 from rlgames.rng import Rng
 
 
@@ -40,7 +40,6 @@ class AlphaBetaSearch(Player):
         if reason := reason_not_packed(game, policy):
             raise ValueError(f"search=alphabeta is not supported here: {reason}")
         self.game, self.policy, self.plies = game, policy, plies
-        self._network = pack_network(game, policy, 1)
 
     def choose(self, state: State, rng: Rng) -> Tensor:
         return choose_in_live_rows(state, rng, lambda live, _: self.search(live)[0])
@@ -49,8 +48,8 @@ class AlphaBetaSearch(Player):
         """The best actions in live positions, int64 [B], and what they reach, float32 [B]."""
         positions = state.words.numpy()
         seats = state.current_seat.numpy()
-        table = self.policy.values.cpu().contiguous().numpy()
+        table, network = self.policy.packed(self.game)
         actions, values = search_positions(
-            positions, seats, self.plies, table, self._network, self.game.rules
+            positions, seats, self.plies, table, network, self.game.rules
         )
         return torch.from_numpy(actions), torch.from_numpy(values)

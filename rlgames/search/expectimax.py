@@ -14,7 +14,7 @@ from rlgames.games.board_game import BoardState
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player, choose_in_live_rows
-from rlgames.policies.ntuple import flat_table, pack_network, reason_not_packed
+from rlgames.policies.ntuple import reason_not_packed
 from rlgames.rng import Rng
 from rlgames.sampling import greedy_action
 from rlgames.search.ntuple_expectimax import SearchSettings, search
@@ -51,7 +51,6 @@ class Expectimax(Player):
             raise ValueError(f"search=expectimax is not supported here: {reason}")
         self.game, self.policy, self.plies = game, policy, plies
         self.discount, self.tile_downgrading = discount, tile_downgrading
-        self._network: tuple[int, Any] | None = None
         collapse_pages(policy.values)
 
     def choose(self, state: State, rng: Rng) -> Tensor:
@@ -71,12 +70,9 @@ class Expectimax(Player):
     def scores(self, state: BoardState, plies: int) -> Tensor:
         """Float32 [B, A]: Q_plies of live positions; meaningless for illegal actions."""
         policy = self.policy
-        stride = policy.values.stride(0)  # training may keep statistics next to the values
-        if self._network is None or self._network[0] != stride:
-            self._network = stride, pack_network(self.game, policy, stride)
         settings = SearchSettings(float(self.discount), float(policy.score_scale))
         boards = state.words.numpy().view(np.uint64)[:, 0]
-        shared = flat_table(policy.values), self._network[1], self.game.rules, settings
+        shared = *policy.packed(self.game), self.game.rules, settings
         return torch.from_numpy(search(boards, np.uint64(plies), *shared))
 
 

@@ -19,7 +19,6 @@ from rlgames.kernels.ntuple import (
 )
 from rlgames.kernels.rules import load
 from rlgames.players.player import Random
-from rlgames.policies.ntuple import pack_network
 from rlgames.policies.tuples import lines, random_walks
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.optimum import solver_of
@@ -181,8 +180,8 @@ def test_kernels_find_what_the_batched_policy_does_and_return_to_where_they_were
     state, rules = live(game, 60), game.rules
     scores, _ = policy.scores(game, state)
     scores = scores.masked_fill(~game.legal_action_mask(state), -torch.inf)
-    network = pack_network(game, policy, 2)
-    table = policy.values.repeat_interleave(2).numpy()
+    policy.values = policy.values.repeat_interleave(2)[::2]
+    table, network = policy.packed(game)
     memory = make_memory(network, game.spec.actions)
     words = state.words.numpy()
     after = game.apply_action(state, scores.argmax(1))
