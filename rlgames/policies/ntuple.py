@@ -18,14 +18,7 @@ from rlgames.kernels.value_search import score_positions
 from rlgames.kernels.words import Array
 from rlgames.policies import ntuple_2048
 from rlgames.policies.policy import Policy, ValueFunction
-from rlgames.policies.tuples import (
-    DEFAULT_NUM_WALKS,
-    MAX_SINGLE,
-    blocks,
-    check_tuples,
-    lines,
-    random_walks,
-)
+from rlgames.policies.tuples import blocks, check_tuples, lines, random_walks, walks
 
 MAX_VALUE = 0.999
 """Of a game of two seats in progress, as a part of a win. So no move is preferred to a win."""
@@ -86,26 +79,18 @@ class Ntuple(ValueFunction):
         self.num_cell_values = min(num_cell_values, game.num_cell_values)
         if self.has_stones:
             self.num_cell_values = _cell_values(game, num_cell_values)
-        board_symmetries = find(game, Symmetric)
         _, rows, columns = game.spec.observation
-        num_cells = rows * columns
-        symmetries = torch.arange(num_cells)[None]
-        if board_symmetries is not None:
-            symmetries = board_symmetries.symmetries()
-        if not self.has_stones and (num_tuples is not None or line_length is not None):
-            raise ValueError("policy.num_tuples and line_length are for two seats; leave them out")
-        chosen = list(tuples or [])
-        if line_length is not None:
-            chosen += lines(rows, columns, symmetries, line_length)
-        if num_tuples is not None:
-            chosen += random_walks(rows, columns, symmetries, num_tuples)
-        if tuples is None and not chosen:
-            if not self.has_stones:
-                chosen = blocks(rows, columns, symmetries)
-            elif num_cells <= MAX_SINGLE:
-                chosen = [list(range(num_cells))]
-            else:
-                chosen = random_walks(rows, columns, symmetries, DEFAULT_NUM_WALKS)
+        symmetric, num_cells = find(game, Symmetric), rows * columns
+        symmetries = symmetric.symmetries() if symmetric else torch.arange(num_cells)[None]
+        board = rows, columns, symmetries
+        if not self.has_stones and (num_tuples, line_length, stages) != (None, None, 1):
+            raise ValueError(
+                "policy.num_tuples, line_length and stages are for two seats; leave them out"
+            )
+        default = walks if self.has_stones else blocks
+        chosen = [*(tuples or []), *lines(*board, line_length or 0)]
+        chosen += random_walks(*board, num_tuples or 0)
+        chosen = chosen if chosen or tuples is not None else default(*board)
         self.tuples = chosen
         self.per_seat, self.num_stages = self.has_stones and per_seat, stages
         num_parts = stages * (1 + self.per_seat)

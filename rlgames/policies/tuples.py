@@ -46,7 +46,9 @@ def blocks(rows: int, columns: int, symmetries: Tensor) -> list[list[int]]:
 
 
 def lines(rows: int, columns: int, symmetries: Tensor, length: int) -> list[list[int]]:
-    """All straight lines of this many cells, across, down and diagonal."""
+    """All straight lines of this many cells, across, down and diagonal; 0: none."""
+    if length == 0:
+        return []
     grid, steps = torch.arange(rows * columns).view(rows, columns), range(length)
     found = []
     for row in range(rows):
@@ -57,6 +59,13 @@ def lines(rows: int, columns: int, symmetries: Tensor, length: int) -> list[list
                     cells = [int(grid[row + down * n, column + right * n]) for n in steps]
                     found.append(cells)
     return distinct(found, symmetries)
+
+
+def walks(rows: int, columns: int, symmetries: Tensor) -> list[list[int]]:
+    """DEFAULT_NUM_WALKS random walks, or the whole board if it has few cells."""
+    if rows * columns <= MAX_SINGLE:
+        return [list(range(rows * columns))]
+    return random_walks(rows, columns, symmetries, DEFAULT_NUM_WALKS)
 
 
 def random_walks(rows: int, columns: int, symmetries: Tensor, count: int) -> list[list[int]]:
