@@ -12,8 +12,8 @@ import pytest
 import torch
 from helpers import resumable
 from markers import one_in
-from processes import flat
 from recorded_games import make_game_and_rules
+from run_files import flat
 from untrusted_files import RUNS, trained
 
 from rlgames.config.conf import option_names
