@@ -91,7 +91,7 @@ agents: .venv/installed
 	done
 
 storm: .venv/installed
-	$(BIN)/python scripts/checks/storm.py
+	KILLS=112 $(BIN)/python -m pytest -n 2 -m slow tests/test_storm.py
 
 pictures: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'

@@ -12,7 +12,6 @@ from rlgames.config.compose import load_config
 from rlgames.config.conf import option_names
 
 ROOT = Path(__file__).parents[1]
-RECORDS = ROOT / "docs" / "records"
 STRENGTH, REPRODUCTIONS = (
     ROOT / "docs" / "dev" / f"{name}.md" for name in ("strength", "reproductions")
 )

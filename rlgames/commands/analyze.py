@@ -14,7 +14,7 @@ from rlgames.build.agents import OpenRun
 from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import Match, open_match, player_name
 from rlgames.config.commands import AnalyzeConfig
-from rlgames.config.typed import as_words, changed, to_plain
+from rlgames.config.typed import as_words, changed
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.metrics import are_equal
 from rlgames.core.text import counted, number_text, printable
@@ -72,19 +72,12 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
-        match, plain = self.match, to_plain(self.match.cfg)
-        names = [*match.names, None]
         return {
-            "game": plain["game"],
-            "player": names[0],
-            **match.checkpoint,
-            "opponent": names[1] if self.games else None,
-            "sampling": match.cfg.sampling.name if match.run else None,
-            "search": plain["search"],
-            "opponent_search": plain["opponent_search"],
+            **self.match.as_dict(),
+            **({} if self.games else {"opponent": None}),
             "games": self.games,
             "exact": self.is_exact,
-            "seed": match.cfg.seed,
+            "seed": self.match.cfg.seed,
             "unit": self.unit,
             "losses": {name: each.as_dict() for name, each in self.losses.items()},
             "turns": [
@@ -254,7 +247,7 @@ def _show_losses(title: str, heading: str, losses: dict[str, Losses], unit: str)
         Column(heading, [*losses], is_text=not heading),
         Column("solved", [_solved(each) for each in losses.values()], 2),
         Column("could\nlose", [f"{each.allow:,}" for each in losses.values()], 3),
-        Column("lose\nvalue", [_percent(each) for each in rates]),
+        Column("lose\nvalue", ["" if each is None else f"{each.value:.1%}" for each in rates]),
         Column("95%", [_interval(each, 100, ".1f") for each in rates], 1),
         Column(
             f"mean loss\n({unit})", ["" if each is None else f"{each.value:z.4f}" for each in means]
@@ -268,10 +261,6 @@ def _solved(each: Losses) -> str:
     """How many positions have values, of how many."""
     known, met = each.positions, each.met
     return f"{known:,}" if known == met else f"{known:,} of {met:,}"
-
-
-def _percent(rate: Estimate | None) -> str:
-    return "" if rate is None else f"{rate.value:.1%}"
 
 
 def _interval(estimate: Estimate | None, factor: float, form: str) -> str:

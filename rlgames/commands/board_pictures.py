@@ -42,12 +42,9 @@ def check_picture(path: Path, formats: Sequence[str], delay: float | None = None
     check_writable(f"picture={path}", path)
 
 
-def write_position(board: BoardView, title: str, path: Path, action: int | None = None) -> None:
-    """Write a board with its coordinates, its legend and the player's probabilities.
-
-    action: the one that is taken, if any.
-    """
-    scene = _scene(board, title, action)
+def write_position(board: BoardView, title: str, path: Path) -> None:
+    """Write a board with its coordinates, its legend and the player's probabilities."""
+    scene = _scene(board, title, None)
     if path.suffix.lower() == ".svg":
         path.write_text(svg.svg_document(scene), encoding="utf-8")
     else:

@@ -41,8 +41,7 @@ BEST_BY = "best_by"
 """The metric that selects the checkpoints of each game."""
 
 AGGREGATES = {"mean": "mean", "iqm": "interquartile mean"}
-BANDS = {"ci": "95% interval", "minmax": "lowest to highest", "none": ""}
-"""By the values of aggregate= and band=: what the legend calls them."""
+"""By the values of aggregate=: what the legend calls them."""
 
 TRAINING_LABELS = {
     "draws": "fraction of games drawn",
@@ -146,10 +145,8 @@ class _Drawing:
                 continue
             # Otherwise the curve would jump where a seed or a game ends.
             is_shared = len(games) > 1 or self.options.x != "games"
-            x, y, limits, counts = over_seeds(
-                curves, self.options.aggregate, self.options.band, is_shared
-            )
-            if limits and self.options.band != "minmax" and len(references) == len(REFERENCES):
+            x, y, limits, counts = over_seeds(curves, self.options.aggregate, is_shared)
+            if limits and len(references) == len(REFERENCES):
                 limits = up_to_optimum(y, *limits, *references.values())
             if len(x):
                 lines.append(Line(source.label, x, y, limits))
@@ -157,8 +154,7 @@ class _Drawing:
                 words = self._seeds_in_words(rows, x, counts, is_shared)
                 if "," in words or source.label not in self.seeds:
                     self.seeds[source.label] = words
-        shown = references if self.options.references else {}
-        return Panel(title, X_AXES[self.options.x][1], _y_label(metric), lines, shown)
+        return Panel(title, X_AXES[self.options.x][1], _y_label(metric), lines, references)
 
     def _seeds_in_words(
         self, rows: Sequence[Row], x: Floats, counts: Sequence[int], is_shared: bool
@@ -212,9 +208,7 @@ class _Drawing:
         )
         if different != ["1 seed"]:
             shown = different[0] if len(different) == 1 else most
-            words.append(f"{AGGREGATES[self.options.aggregate]} of {shown}")
-            band = BANDS[self.options.band]
-            words += [f"band: {band}"] if band else []
+            words.append(f"{AGGREGATES[self.options.aggregate]} of {shown}, band: 95% interval")
         if self.options.window is not None:
             words.append(f"mean of the last {self.options.window:,} games")
         if self.num_left_out:

@@ -46,9 +46,9 @@ COMMON_TILE_RATE = 0.995
 MAX_ASYMMETRY = 0.1
 """Intervals whose ends are less alike, relative to their width, are shown with both ends."""
 
-COMPUTED = RANDOM_PLAY, OPTIMUM, GAP, EXPLOITABILITY = (
-    "random play", "exact optimum", "gap to the optimum", "exploitability",
-)  # fmt: skip
+RANDOM_PLAY, OPTIMUM = "random play", "exact optimum"
+GAP, EXPLOITABILITY = "gap to the optimum", "exploitability"
+COMPUTED = RANDOM_PLAY, OPTIMUM, GAP, EXPLOITABILITY
 """The names of rows that are computed where exact results of a player are."""
 
 STATISTICS = {
@@ -89,15 +89,8 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
         match, result = self.match, self.evaluation
-        plain, names = to_plain(match.cfg), [*match.names, None]
         return {
-            "game": plain["game"],
-            "player": names[0],
-            **match.checkpoint,
-            "opponent": names[1],
-            "sampling": match.cfg.sampling.name if match.run else None,
-            "search": plain["search"],
-            "opponent_search": plain["opponent_search"],
+            **match.as_dict(),
             "games": result.games,
             "distinct_games": result.distinct_games,
             "opening_turns": match.cfg.opening_turns,

@@ -18,7 +18,7 @@ from rlgames.config.commands import MatchConfig, PlayerConfig, ReportedConfig, W
 from rlgames.config.options.players import ProgramConfig, RunPlayerConfig
 from rlgames.config.registry import make
 from rlgames.config.schema import OptionConfig, groups_of
-from rlgames.config.typed import command_of, make_option
+from rlgames.config.typed import command_of, make_option, to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
@@ -77,10 +77,18 @@ class Match:
                 found[seat] = checkpoint_digest(run_path(option.path))
         return found
 
-    @property
-    def checkpoint(self) -> dict[str, Any]:
-        """What a report says of the checkpoint of a run."""
-        return {} if self.run is None else self.run.fields()
+    def as_dict(self) -> dict[str, Any]:
+        """What reports say of the game and the players, and of the checkpoint of a run."""
+        plain, names = to_plain(self.cfg), [*self.names, None]
+        return {
+            "game": plain["game"],
+            "player": names[0],
+            **({} if self.run is None else self.run.fields()),
+            "opponent": names[1],
+            "sampling": self.cfg.sampling.name if self.run else None,
+            "search": plain["search"],
+            "opponent_search": plain["opponent_search"],
+        }
 
 
 def open_match(config: MatchConfig | WatchConfig) -> Match:

@@ -30,7 +30,7 @@ from rlgames.runs.where import matching, sorted_by
 from rlgames.terminal.tables import Column, print_table
 
 FIGURE_KEYS = ("width", "style")
-CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", *FIGURE_KEYS)
+CURVE_KEYS = ("metric", "window", "x", "aggregate", *FIGURE_KEYS)
 """Keys that say how figures and how learning curves are drawn."""
 
 GAPS = {"gap": 1, f"{FINAL_PREFIX}gap": 3}

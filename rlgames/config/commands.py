@@ -277,8 +277,6 @@ class ReportConfig(FormatConfig):
     window: int | None = key(1, 10**9, help="draw means over this many games; null: as logged")
     x: str = key(of=("games", "moves", "updates", "seconds"), help="x axis of curves=")
     aggregate: str = key(of=("mean", "iqm"), help="statistic over seeds that each curve shows")
-    band: str = key(of=("ci", "minmax", "none"), help="band around curves of several seeds")
-    references: bool = key(help="random play and the optimum as dashed lines in curves=")
     width: str | float = key(1, 40, of=("column", "page"), help="inches; column: 3.25, page: 6.75")
     style: str = key(of=("color", "gray"), help="colors of a figure")
     compare: str | None = key(help="setting to compare, such as learner")

@@ -89,16 +89,26 @@ def _remembering(kind: Any) -> Callable[..., None]:
     return init
 
 
-def returning(check: Check) -> Callable[[Any], Any]:
-    """A function that makes a method check what it returns."""
+METHODS: dict[str, dict[str, Callable[[Any], Any]]] = {"logger": {}}
+"""By group and method: what makes the method check what it returns."""
 
-    def wrap(method: Any) -> Any:
-        def checking(self: Any, *arguments: Any, **keys: Any) -> Any:
-            return check(self, method(self, *arguments, **keys), *arguments, **keys)
 
-        return checking
+def checks(*methods: str) -> Callable[[Check], Check]:
+    """Of a function: it checks what these methods return, each as GROUP.NAME."""
 
-    return wrap
+    def add(check: Check) -> Check:
+        def wrap(method: Any) -> Any:
+            def checking(self: Any, *arguments: Any, **keys: Any) -> Any:
+                return check(self, method(self, *arguments, **keys), *arguments, **keys)
+
+            return checking
+
+        for name in methods:
+            group, _, own = name.partition(".")
+            METHODS.setdefault(group, {})[own] = wrap
+        return check
+
+    return add
 
 
 def _count(number: int | None, things: str) -> str:
@@ -108,11 +118,19 @@ def _count(number: int | None, things: str) -> str:
 # Tensors
 
 
-def check_tensor(part: Any, value: Any, shape: tuple[int | None, ...], rows: str, what: str) -> Any:
-    """The value if it is a tensor of numbers of this shape, of which None is any size.
+def check_tensor(
+    part: Any,
+    value: Any,
+    shape: tuple[int | None, ...],
+    rows: str,
+    what: str = "",
+    dtype: torch.dtype | None = None,
+) -> Any:
+    """The value if it is a tensor of real numbers of this shape, of which None is any size.
 
     rows: what its first dimension counts. what: what the tensor has, for errors; "" for all that a
-    method returns.
+    method returns. dtype: of the numbers; float32 stands for all types with which torch can compute
+    gradients.
     """
     label, about = part.own_name, f" as {what}" if what else ""
     for_rows = f"{about} for {_count(shape[0], rows)}"
@@ -130,19 +148,11 @@ def check_tensor(part: Any, value: Any, shape: tuple[int | None, ...], rows: str
         raise ConfigError(f"{label} returned {shown}{for_rows}", expected)
     if value.is_complex():
         raise ConfigError(f"{label} returned complex numbers{for_rows}", "expected real ones")
+    is_float = dtype == torch.float32 and value.is_floating_point()
+    if dtype not in (None, value.dtype) and not is_float:
+        found, wanted = (str(each).removeprefix("torch.") for each in (value.dtype, dtype))
+        raise ConfigError(f"{label} returned {found}{about}", f"expected {wanted}")
     return value
-
-
-def check_floats(
-    part: Any, value: Any, shape: tuple[int | None, ...], rows: str, what: str
-) -> Tensor:
-    """Like check_tensor, for floating-point numbers, with which torch can compute gradients."""
-    tensor: Tensor = check_tensor(part, value, shape, rows, what)
-    if not tensor.is_floating_point():
-        kind = str(tensor.dtype).removeprefix("torch.")
-        about = f" as {what}" if what else ""
-        raise ConfigError(f"{part.own_name} returned {kind}{about}", "expected float32")
-    return tensor
 
 
 def check_finite(part: Any, value: Tensor, what: str) -> None:
@@ -164,10 +174,7 @@ def check_actions(
     name: of an action in a row; None: its number only.
     """
     batch, count = legal.shape
-    check_tensor(part, action, (batch,), "positions", "actions")
-    if action.dtype != torch.int64:
-        kind = str(action.dtype).removeprefix("torch.")
-        raise ConfigError(f"{part.own_name} returned {kind} as actions", "expected int64")
+    check_tensor(part, action, (batch,), "positions", "actions", torch.int64)
     exists = (action >= 0) & (action < count)
     if not bool(exists.all()):
         number = int(action[~exists][0])
@@ -196,8 +203,8 @@ def check_actions(
 def check_probabilities(part: Any, value: Any, legal: Tensor, is_over: Tensor | None) -> Tensor:
     """Probabilities [B, A] that sum to 1 and are 0 for illegal actions, except in rows that are
     over."""
-    returned = check_floats(part, value, tuple(legal.shape), "positions", "probabilities")
-    p = returned.detach()
+    check_tensor(part, value, tuple(legal.shape), "positions", "probabilities", torch.float32)
+    p = value.detach()
     total = p.sum(1)
     illegal = p.masked_fill(legal.to(p.device), 0).abs().amax(1)
     lowest = p.amin(1)
@@ -217,14 +224,16 @@ def check_probabilities(part: Any, value: Any, legal: Tensor, is_over: Tensor | 
         raise ConfigError(
             f"{name} that sum to {float(total[row]):.6g} in a position", "expected a sum of 1"
         )
-    return returned
+    checked_value: Tensor = value
+    return checked_value
 
 
 # Parts by group
 
 
+@checks("reward.rewards", "reward.returns")
 def _rewards(part: Any, returned: Any, trajectories: Any, final_states: Any) -> Tensor:
-    reward = check_tensor(part, returned, (len(trajectories),), "moves", "")
+    reward = check_tensor(part, returned, (len(trajectories),), "moves")
     check_finite(part, reward, "a reward")
     numbers: Tensor = reward.float()
     return numbers
@@ -242,9 +251,9 @@ def _check_scores(part: Any, returned: Any, batch: int | None, actions: int | No
     if rows is None and isinstance(scores, Tensor) and scores.dim():
         rows = len(scores)
     shape = (rows, actions)
-    check_floats(part, scores, shape, "positions", "scores")
+    check_tensor(part, scores, shape, "positions", "scores", torch.float32)
     if value is not None:
-        check_floats(part, value, (rows,), "positions", "values")
+        check_tensor(part, value, (rows,), "positions", "values", torch.float32)
     elif part.own_value:
         raise ConfigError(
             f"{part.own_name} returned no values", "its learner needs one for each position"
@@ -257,12 +266,14 @@ def _check_scores(part: Any, returned: Any, batch: int | None, actions: int | No
     return returned
 
 
+@checks("policy.scores")
 def _scores(part: Any, returned: Any, game: Any, state: Any) -> Any:
     return _check_scores(part, returned, len(state), game.spec.actions)
 
 
+@checks("policy.value")
 def _state_values(part: Any, returned: Any, game: Any, afterstate: Any) -> Any:
-    return check_floats(part, returned, (len(afterstate),), "positions", "values")
+    return check_tensor(part, returned, (len(afterstate),), "positions", "values", torch.float32)
 
 
 def _forward(method: Any) -> Any:
@@ -274,6 +285,9 @@ def _forward(method: Any) -> Any:
         return _check_scores(self, returned, batch, None)
 
     return forward
+
+
+METHODS["policy"]["forward"] = _forward
 
 
 @contextmanager
@@ -293,10 +307,12 @@ def batch_statistics_of_many(module: nn.Module, batch: int | None) -> Iterator[N
             norm.train()
 
 
+@checks("sampling.choose")
 def _chosen_by_rule(part: Any, action: Any, scores: Any, legal: Tensor, *_: Any, **__: Any) -> Any:
     return check_actions(part, action, legal)
 
 
+@checks("sampling.choose_and_tell")
 def _told_by_rule(part: Any, told: Any, scores: Any, legal: Tensor, *_: Any, **__: Any) -> Any:
     if not isinstance(told, tuple) or len(told) != 2:
         raise ConfigError(
@@ -304,12 +320,13 @@ def _told_by_rule(part: Any, told: Any, scores: Any, legal: Tensor, *_: Any, **_
             "choose_and_tell returns actions and their log-probabilities",
         )
     check_actions(part, told[0], legal)
-    check_floats(part, told[1], (len(legal),), "positions", "log-probabilities")
+    check_tensor(part, told[1], (len(legal),), "positions", "log-probabilities", torch.float32)
     return told
 
 
+@checks("sampling.logits")
 def _logits(part: Any, logits: Any, scores: Any, legal: Tensor) -> Any:
-    check_floats(part, logits, tuple(legal.shape), "positions", "logits")
+    check_tensor(part, logits, tuple(legal.shape), "positions", "logits", torch.float32)
     if not bool((logits.detach() == -torch.inf).masked_fill(legal, True).all()):
         raise ConfigError(
             f"{part.own_name} returned logits that allow illegal actions", "expected -inf for them"
@@ -317,16 +334,19 @@ def _logits(part: Any, logits: Any, scores: Any, legal: Tensor) -> Any:
     return logits
 
 
+@checks("sampling.probabilities")
 def _probabilities_of_rule(
     part: Any, p: Any, scores: Any, legal: Tensor, *_: Any, **__: Any
 ) -> Any:
     return check_probabilities(part, p, legal, None)
 
 
+@checks("player.choose", "search.choose")
 def _chosen(part: Any, action: Any, state: Any, *_: Any, **__: Any) -> Any:
     return check_actions(part, action, *_legal(part, state), _names(part, state))
 
 
+@checks("player.act", "search.act")
 def _decision(part: Any, decision: Any, state: Any, *_: Any, **__: Any) -> Any:
     legal, is_over = _legal(part, state)
     if not hasattr(decision, "action"):
@@ -336,12 +356,13 @@ def _decision(part: Any, decision: Any, state: Any, *_: Any, **__: Any) -> Any:
     check_actions(part, decision.action, legal, is_over, _names(part, state))
     for name in ("log_prob", "value", "state_value"):
         if (column := getattr(decision, name, None)) is not None:
-            check_floats(part, column, (len(state),), "positions", name)
+            check_tensor(part, column, (len(state),), "positions", name, torch.float32)
     if (target := getattr(decision, "target", None)) is not None:
-        check_floats(part, target, tuple(legal.shape), "positions", "target")
+        check_tensor(part, target, tuple(legal.shape), "positions", "target", torch.float32)
     return decision
 
 
+@checks("player.probabilities", "search.probabilities")
 def _probabilities(part: Any, p: Any, state: Any, *_: Any, **__: Any) -> Any:
     return check_probabilities(part, p, *_legal(part, state))
 
@@ -357,19 +378,21 @@ def _legal(part: Any, state: Any) -> tuple[Tensor, Tensor]:
     return game.legal_action_mask(state), state.done
 
 
+@checks("learner.update", "learner.evaluate")
 def _update(part: Any, metrics: Any, *_: Any, **__: Any) -> dict[str, float]:
     return as_metrics(part.own_name, metrics)
 
 
+@checks("learner.learn")
 def _learn(part: Any, returned: Any, *_: Any, **__: Any) -> Any:
     final_states, metrics = returned
     return final_states, as_metrics(part.own_name, metrics)
 
 
+@checks("game.legal_action_mask")
 def _legal_mask(part: Any, legal: Any, state: Any) -> Tensor:
-    check_tensor(part, legal, (len(state), part.spec.actions), "positions", "legal actions")
-    if legal.dtype != torch.bool:
-        raise ConfigError(f"{part.own_name} returned {legal.dtype} as legal actions", "use bool")
+    shape = len(state), part.spec.actions
+    check_tensor(part, legal, shape, "positions", "legal actions", torch.bool)
     if not bool((legal.any(1) | state.done).all()):
         turn = int(state.turn[~(legal.any(1) | state.done)][0])
         raise ConfigError(
@@ -380,6 +403,7 @@ def _legal_mask(part: Any, legal: Any, state: Any) -> Tensor:
     return mask
 
 
+@checks("game.sample_legal_action")
 def _sampled(part: Any, action: Any, state: Any, *_: Any, **__: Any) -> Any:
     check_tensor(part, action, (len(state),), "positions", "actions")
     exists = (action >= 0) & (action < part.spec.actions)
@@ -389,11 +413,13 @@ def _sampled(part: Any, action: Any, state: Any, *_: Any, **__: Any) -> Any:
     return action
 
 
-def _observation(part: Any, planes: Any, state: Any) -> Tensor:
+@checks("game.observe")
+def _observation(part: Any, planes: Any, state: Any) -> Any:
     shape = (len(state), *part.spec.observation)
-    return check_floats(part, planes, shape, "positions", "observations")
+    return check_tensor(part, planes, shape, "positions", "observations", torch.float32)
 
 
+@checks("game.apply_action", "game.step")
 def _next_state(part: Any, after: Any, state: Any, *_: Any, **__: Any) -> Any:
     if type(after) is not type(state) or len(after) != len(state):
         shown = f"{len(after):,} positions" if hasattr(after, "done") else type(after).__name__
@@ -411,41 +437,3 @@ def _next_state(part: Any, after: Any, state: Any, *_: Any, **__: Any) -> Any:
             f"seats are numbers from 0 to {seats - 1}",
         )
     return after
-
-
-_MOVES = {
-    "choose": returning(_chosen),
-    "act": returning(_decision),
-    "probabilities": returning(_probabilities),
-}
-
-METHODS: dict[str, dict[str, Callable[[Any], Any]]] = {
-    "reward": {"rewards": returning(_rewards), "returns": returning(_rewards)},
-    "policy": {
-        "forward": _forward,
-        "scores": returning(_scores),
-        "value": returning(_state_values),
-    },
-    "sampling": {
-        "choose": returning(_chosen_by_rule),
-        "choose_and_tell": returning(_told_by_rule),
-        "logits": returning(_logits),
-        "probabilities": returning(_probabilities_of_rule),
-    },
-    "player": _MOVES,
-    "search": _MOVES,
-    "learner": {
-        "update": returning(_update),
-        "learn": returning(_learn),
-        "evaluate": returning(_update),
-    },
-    "game": {
-        "legal_action_mask": returning(_legal_mask),
-        "sample_legal_action": returning(_sampled),
-        "observe": returning(_observation),
-        "apply_action": returning(_next_state),
-        "step": returning(_next_state),
-    },
-    "logger": {},
-}
-"""By group and method: what makes the method check what it returns."""

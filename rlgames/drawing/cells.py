@@ -57,11 +57,9 @@ def ground(cell: Cell, color: Color) -> Shape:
     return Box(cell.x + edge, cell.y + edge, (inner, inner), cell.size / 10, color, frame, width)
 
 
-def _disc(
-    middle: Point, radius: float, fill: Color | None, stroke: Color | None = None, width: float = 0
-) -> Box:
+def _disc(middle: Point, radius: float, fill: Color) -> Box:
     corner, size = (middle[0] - radius, middle[1] - radius), (2 * radius, 2 * radius)
-    return Box(*corner, size, radius, fill, stroke, width)
+    return Box(*corner, size, radius, fill, None, 0)
 
 
 def _ground_color(mark: str, weight: float) -> Color:

@@ -93,8 +93,8 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 16, 40, 24
 CHART_COLORS = ((31, 119, 180), (214, 95, 14), (44, 140, 60), (120, 80, 160), (190, 30, 45))
 """Of the curves; more are not drawn."""
 
-GRAY, CHART_TEXT, TICKS = (205, 205, 205), 10, 5
-"""The color of the grid, the size of texts, and the numbers at each axis."""
+GRAY, CHART_TEXT, TICKS, BINS = (205, 205, 205), 10, 5, 40
+"""The color of the grid, the size of texts, the numbers at each axis, the steps of a histogram."""
 
 
 @dataclass(frozen=True)
@@ -249,11 +249,11 @@ def _by_final_value(panels: Sequence[Panel]) -> list[str]:
     return list(names)
 
 
-def histogram_lines(groups: Mapping[str, Floats], bins: int = 40) -> list[Line]:
+def histogram_lines(groups: Mapping[str, Floats]) -> list[Line]:
     """The distribution of the numbers of each group, float64 [N], as fractions of the group."""
     everything = np.concatenate(list(groups.values()))
     low, high = _non_empty(float(everything.min()), float(everything.max()))
-    edges = np.linspace(low, high, bins + 1)
+    edges = np.linspace(low, high, BINS + 1)
     lines = []
     for name, values in groups.items():
         fraction = np.histogram(values, edges)[0] / max(len(values), 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import MAX_NUMBER
-from rlgames.evaluation.estimates import STATISTICS, Estimate, Floats, Scores
+from rlgames.evaluation.estimates import STATISTICS, Estimate, Floats
 
 Curve = tuple[Floats, Floats]
 """x, rising, and y, float64 [N] each."""
@@ -55,10 +55,10 @@ def moving_mean(curve: Curve, window: int) -> Curve:
 
 
 def over_seeds(
-    games: Sequence[Sequence[Curve]], aggregate: str, band: str, is_shared: bool = False
+    games: Sequence[Sequence[Curve]], aggregate: str, is_shared: bool = False
 ) -> tuple[Floats, Floats, tuple[Floats, Floats] | None, list[int]]:
-    """The aggregate, [N], at each place where a seed has a point, its band, None for one seed, and
-    how many curves count at each place.
+    """The aggregate, [N], at each place where a seed has a point, its 95% interval, None for one
+    seed, and how many curves count at each place.
 
     games: for each game the curve of each seed, which is straight between its points. A seed counts
     only within its range of x, give or take MARGIN. is_shared: only places that all seeds have
@@ -76,9 +76,10 @@ def over_seeds(
     counts = list[int]()
     for place in range(len(x)):
         scores = [game[~np.isnan(game[:, place]), place] for game in values]
-        middle[place], low[place], high[place] = _with_band(scores, aggregate, band)
+        value = middle[place] = float(STATISTICS[aggregate](np.concatenate(scores)))
+        low[place], high[place] = Estimate.of_seeds(scores, aggregate).interval or (value, value)
         counts.append(sum(map(len, scores)))
-    has_band = band != "none" and any(len(curves) > 1 for curves in games)
+    has_band = any(len(curves) > 1 for curves in games)
     return x, middle, (low, high) if has_band else None, counts
 
 
@@ -100,18 +101,6 @@ def _at(x: Floats, curve: Curve, margin: float) -> Floats:
     """The values, [N], of a curve at x; NaN beyond its ends by more than a margin."""
     is_known = (x >= curve[0][0] - margin) & (x <= curve[0][-1] + margin)
     return np.where(is_known, np.interp(x, *curve), np.nan)
-
-
-def _with_band(scores: Scores, aggregate: str, band: str) -> tuple[float, float, float]:
-    """An aggregate of the runs of all games with the limits of its band."""
-    pooled = np.concatenate(scores)
-    value = float(STATISTICS[aggregate](pooled))
-    if band == "minmax":
-        return value, float(pooled.min()), float(pooled.max())
-    if band == "none":
-        return value, value, value
-    estimate = Estimate.of_seeds(scores, aggregate)
-    return value, *(estimate.interval or (value, value))
 
 
 def up_to_optimum(

@@ -14,7 +14,7 @@ from torch import Tensor
 from rlgames.core.compiling import clock
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.estimates import Z_95, Estimate, Floats
-from rlgames.evaluation.shards import PlayedGames, ShardedGames
+from rlgames.evaluation.played import GamesToPlay, PlayedGames
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rng import Rng
@@ -119,7 +119,7 @@ def evaluate(
     opponent: Player | None = None,
     records: bool = False,
 ) -> Evaluation:
-    """Play games and compute their statistics; see ShardedGames for the use of several threads.
+    """Play games and compute their statistics.
 
     opponent: the player in the other seat of a two-player game; each has either seat in half of the
     games, and at least in one. records: whether to record every move.
@@ -142,7 +142,7 @@ def evaluate(
     if settings.opening_turns:
         rng_of_openings = Rng(settings.opening_seed, "openings", rng.device)
         openings = Openings(rng_of_openings, settings.opening_turns)
-    games = ShardedGames(
+    games = GamesToPlay(
         game, players, start.games, settings.batch, start.initial_states, seating, openings
     )
     begin = clock()

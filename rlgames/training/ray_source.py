@@ -147,12 +147,10 @@ class RaySource(GameSource):
 
     is_exact = False
 
-    def __init__(
-        self, *parts: Any, actors: int, address: str | None, games_per_task: int | None
-    ) -> None:
+    def __init__(self, *parts: Any, actors: int, address: str | None) -> None:
         super().__init__(*parts)
         self.num_actors, self.address = actors, address
-        self.games_per_task = games_per_task or -(-self.cfg.batch // actors)
+        self.games_per_task = -(-self.cfg.batch // actors)
         self._actors: list[Any] = []
         # By what Ray will return: the number of the actor, and the task's first game.
         self._tasks: dict[Any, tuple[int, int]] = {}

@@ -8,7 +8,7 @@ import shutil
 import pytest
 from helpers import SMALL_TRAINING, check_refused
 from markers import DEVICES, one_in, quick, slow
-from processes import metrics_without_times
+from run_files import metrics_without_times
 
 import rlgames as package
 from rlgames.config.commands import TrainConfig

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from helpers import SMALL_TRAINING, check_refused
 from markers import one_in
-from processes import metrics_without_times
+from run_files import metrics_without_times
 
 from rlgames.commands.study_file import read_study
 from rlgames.config.commands import TrainConfig

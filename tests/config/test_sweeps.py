@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from helpers import SMALL_TRAINING, check_refused
-from processes import metrics_without_times
+from run_files import metrics_without_times
 
 SMALL = [*SMALL_TRAINING, "solve_seconds=0", "learner.epochs=1"]
 HERE = ["-m", *SMALL, "hydra/launcher=basic"]

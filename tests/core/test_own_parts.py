@@ -343,7 +343,10 @@ def odd_game(**methods):
             {"legal_action_mask": lambda legal: legal[:, :4]},
             "returned the shape [7, 4] as legal actions",
         ),
-        ({"legal_action_mask": lambda legal: legal.int()}, "returned torch.int32 as legal actions"),
+        (
+            {"legal_action_mask": lambda legal: legal.int()},
+            "returned int32 as legal actions; expected bool",
+        ),
         (
             {"observe": lambda planes: planes[:, :1]},
             "returned the shape [7, 1, 3, 3] as observations",

@@ -5,8 +5,8 @@ import torch
 from helpers import generator, make_agent, rng
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.evaluation.shards import MIN_GREEDY_GAMES as MIN_GAMES
-from rlgames.evaluation.shards import ShardedGames, find_kernel, play_greedily
+from rlgames.evaluation.played import MIN_GREEDY_GAMES as MIN_GAMES
+from rlgames.evaluation.played import GamesToPlay, find_kernel, play_greedily
 from rlgames.players.player import Agent
 from rlgames.rollouts.conformance import are_equal
 from rlgames.rollouts.play import GamePool, first_places, sampled_by_game
@@ -41,7 +41,7 @@ def test_an_evaluation_uses_it_for_many_games_and_in_training(agent):
     game = agent.game
 
     def has_kernel(player, games=MIN_GAMES):
-        played = ShardedGames(game, [player], games, 100, sampled_by_game(game))
+        played = GamesToPlay(game, [player], games, 100, sampled_by_game(game))
         return find_kernel(played, torch.device("cpu")) is not None
 
     assert has_kernel(agent)

@@ -43,12 +43,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_batch_shards_and_threads_change_no_game(name, monkeypatch):
+def test_batch_and_threads_change_no_game(name, monkeypatch):
     game, player = CASES[name]
     opponent = Random(game) if game.spec.seats == 2 else None
     played = []
-    for batch, per_shard, threads in ((60, 8, 1), (1000, 8, 1), (7, 2, 1), (25, 8, 2)):
-        monkeypatch.setattr("rlgames.evaluation.shards.BATCHES_PER_SHARD", per_shard)
+    for batch, threads in ((60, 1), (1000, 1), (7, 1), (25, 2)):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         settings = EvaluationSettings(60, batch=batch)
         played.append(evaluate(game, player, settings, rng(3), opponent))

@@ -5,7 +5,7 @@ from helpers import command
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.evaluation.shards import ShardedGames
+from rlgames.evaluation.played import GamesToPlay
 from rlgames.rng import SELECTION_STREAM, Rng
 from rlgames.training.train import train
 
@@ -16,13 +16,13 @@ SMALL = ["policy.layers=[8]", "games=100", "batch=50", "eval_every=50", "solve_s
 def first_numbers(monkeypatch):
     """The first random number of each evaluation's games."""
     numbers = []
-    real = ShardedGames.play
+    real = GamesToPlay.play
 
     def play(self, rng, records=False):
         numbers.append(float(rng.uniform(1)))
         return real(self, rng, records)
 
-    monkeypatch.setattr(ShardedGames, "play", play)
+    monkeypatch.setattr(GamesToPlay, "play", play)
     return numbers
 
 

@@ -1,11 +1,10 @@
-"""The batched games against other engines, if those are installed; `make test-engines` does."""
+"""The batched games against OpenSpiel, if it is installed; `make test-engines` does."""
 
 import random
-from importlib.util import find_spec
 
 import pytest
 import torch
-from helpers import game_2048, generator, rng
+from helpers import game_2048, rng
 
 from rlgames.games.breakthrough import Breakthrough
 from rlgames.games.hex import Hex
@@ -13,10 +12,8 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
 
 pytestmark = pytest.mark.others
-if not (find_spec("pyspiel") and find_spec("pgx")):
-    pytest.skip("needs the other engines: make test-engines", allow_module_level=True)
+pyspiel = pytest.importorskip("pyspiel", reason="needs the other engines: make test-engines")
 
-UP, RIGHT, DOWN, LEFT = range(4)
 FOURS = 0.1
 
 
@@ -34,9 +31,6 @@ def numbers_for(slid, cell, four):
     nth = empty.cumsum(1).gather(1, cell[:, None])[:, 0] - 1
     where = (nth + 0.5) / empty.sum(1).clamp(min=1)
     return torch.stack([where, torch.where(four, 0.0, 0.99)], dim=1)
-
-
-# ---------------------------------------------------------------- OpenSpiel
 
 
 def stones(theirs, rows, columns):
@@ -66,15 +60,14 @@ def stones(theirs, rows, columns):
     ],
 )
 def test_lines_agree_with_open_spiel(name, rules, games):
-    pyspiel = pytest.importorskip("pyspiel")
     rows, columns, line, gravity = rules
     game = KInARow(rows, columns, line, gravity, name="lines")
-    assert play_with_open_spiel(pyspiel, name, game, games, rows, columns) <= rows * columns
+    assert play_with_open_spiel(name, game, games, rows, columns) <= rows * columns
 
 
 def numbering(game, state):
-    """Int64 [B, A]: the numbers of the actions in the other engines, which in Hex number the cells
-    in the same way for both seats."""
+    """Int64 [B, A]: the numbers of the actions in OpenSpiel, which in Hex numbers the cells in the
+    same way for both seats."""
     actions = torch.arange(game.spec.actions).repeat(len(state), 1)
     if isinstance(game, Hex):
         second = state.current_seat == 1
@@ -82,7 +75,7 @@ def numbering(game, state):
     return actions
 
 
-def play_with_open_spiel(pyspiel, name, game, games, rows, columns):
+def play_with_open_spiel(name, game, games, rows, columns):
     """Random games move for move in both; the number of plies of the longest."""
     draw = random.Random(name)
     engine = pyspiel.load_game(name)
@@ -114,22 +107,19 @@ def play_with_open_spiel(pyspiel, name, game, games, rows, columns):
 
 
 def test_othello_agrees_with_open_spiel():
-    pyspiel = pytest.importorskip("pyspiel")
-    assert play_with_open_spiel(pyspiel, "othello", Othello(8), 200, 8, 8) > 60
+    assert play_with_open_spiel("othello", Othello(8), 200, 8, 8) > 60
 
 
 @pytest.mark.parametrize(("size", "games"), [(3, 300), (6, 200), (11, 50)])
 def test_hex_agrees_with_open_spiel(size, games):
-    pyspiel = pytest.importorskip("pyspiel")
     name = f"hex(board_size={size})"
-    assert play_with_open_spiel(pyspiel, name, Hex(size, False), games, size, size) <= size**2
+    assert play_with_open_spiel(name, Hex(size, False), games, size, size) <= size**2
 
 
 @pytest.mark.parametrize(("rules", "games"), [((3, 3, 1), 200), ((5, 4, 1), 200), ((8, 8, 2), 100)])
 def test_breakthrough_agrees_with_open_spiel(rules, games):
     """Its first seat is black and moves down, so its board is ours upside down. It numbers moves
     otherwise, but the cells have the same names once the rows are counted from the other side."""
-    pyspiel = pytest.importorskip("pyspiel")
     rows, columns, _ = rules
     draw = random.Random(repr(rules))
     engine = pyspiel.load_game(f"breakthrough(rows={rows},columns={columns})")
@@ -167,7 +157,6 @@ def upside_down(name, rows):
 
 
 def test_slide_agrees_with_open_spiel():
-    pyspiel = pytest.importorskip("pyspiel")
     games = 300
     draw = random.Random(0)
     engine = pyspiel.load_game("2048")  # its actions: 0 up, 1 right, 2 down, 3 left, as ours
@@ -215,98 +204,3 @@ def test_slide_agrees_with_open_spiel():
         assert game.cells(after).tolist() == slid
         cell, four = (torch.tensor(column) for column in zip(*tiles, strict=True))
         state = game.apply_chance(after, numbers_for(game.cells(after), cell, four))
-
-
-# ---------------------------------------------------------------- pgx
-
-
-def test_slide_agrees_with_pgx():
-    jax = pytest.importorskip("jax")
-    pgx = pytest.importorskip("pgx")
-    games = 2000
-    ours_of_theirs = torch.tensor([LEFT, UP, RIGHT, DOWN])  # pgx: 0 left, 1 up, 2 right, 3 down
-    theirs_of_ours = ours_of_theirs.argsort()
-
-    def tensor(array):
-        return torch.tensor(jax.device_get(array))
-
-    engine = pgx.make("2048")
-    step = jax.jit(jax.vmap(engine.step))
-    key = jax.random.PRNGKey(0)
-    theirs = jax.jit(jax.vmap(engine.init))(jax.random.split(key, games))
-    game = game_2048(4, 4, fours=FOURS)
-    state = game.from_exponents(tensor(theirs._board).long().reshape(games, 4, 4))
-    draw = rng(1)
-    moves = 0
-    while True:
-        live = ~state.done
-        assert torch.equal(state.done, tensor(theirs.terminated))
-        assert torch.equal(game.cells(state).flatten(1), tensor(theirs._board).long())
-        legal = tensor(theirs.legal_action_mask)[:, theirs_of_ours]
-        assert torch.equal(game.legal_action_mask(state), legal)
-        if state.done.all():
-            break
-        action = torch.multinomial(legal.double(), 1, generator=draw)[:, 0]
-        slid = game.apply_action(state, action)
-        keys = jax.random.split(jax.random.fold_in(key, moves), games)
-        theirs = step(theirs, theirs_of_ours[action].numpy(), keys)
-        before, after = game.cells(slid).flatten(1), tensor(theirs._board).long()
-        new = before != after
-        assert torch.equal(new.sum(1), live.long())  # only the new tile tells the boards apart
-        assert (before[new] == 0).all()
-        assert ((after[new] == 1) | (after[new] == 2)).all()
-        cell = new.long().argmax(1)
-        four = (after * new).sum(1) == 2
-        settled = game.apply_chance(slid, numbers_for(game.cells(slid), cell, four))
-        assert torch.equal(settled.score - state.score, tensor(theirs.rewards))
-        state = settled
-        moves += 1
-    assert state.turn.sum() > 100 * games
-
-
-def test_othello_agrees_with_pgx():
-    jax = pytest.importorskip("jax")
-    pgx = pytest.importorskip("pgx")
-    theirs, step = play_with_pgx(jax, pgx.make("othello"), Othello(8), 300)
-    passing = torch.full((300,), 64).numpy()
-    for _ in range(2):  # pgx lets both seats pass where nobody can place a disc
-        theirs = step(theirs, passing, None)
-    assert bool(theirs.terminated.all())
-
-
-def play_with_pgx(jax, engine, game, games):
-    """Random games move for move in both; the last positions of pgx, and its step."""
-
-    def tensor(array):
-        return torch.tensor(jax.device_get(array))
-
-    step = jax.jit(jax.vmap(engine.step, in_axes=(0, 0, None)))
-    theirs = jax.jit(jax.vmap(engine.init))(jax.random.split(jax.random.PRNGKey(0), games))
-    first = tensor(theirs.current_player).long()  # pgx draws the player who moves first
-    state, draw = game.initial(games, rng()), generator(1)
-    while not state.done.all():
-        live = ~state.done
-        legal, order = game.legal_action_mask(state), numbering(game, state)
-        expected = tensor(theirs.legal_action_mask).gather(1, order)
-        assert torch.equal(legal[live], expected[live])
-        assert torch.equal((first ^ state.current_seat)[live], tensor(theirs.current_player)[live])
-        planes = tensor(theirs.observation).permute(0, 3, 1, 2)[:, :2].float().flatten(2)
-        cells = order[:, None, : planes.shape[2]].expand_as(planes)
-        seen = game.observe(state)[:, :2].flatten(2)
-        assert torch.equal(seen[live], planes.gather(2, cells)[live])
-        action = torch.multinomial(legal.double(), 1, generator=draw)[:, 0]
-        state = game.apply_action(state, action)
-        stepped = step(theirs, order.gather(1, action[:, None])[:, 0].numpy(), None)
-        rewards = tensor(stepped.rewards).gather(1, torch.stack([first, 1 - first], 1))
-        over = live & tensor(stepped.terminated)
-        assert state.done[over].all()
-        assert torch.equal(state.score[over], rewards[over])
-        theirs = stepped
-    return theirs, step
-
-
-def test_hex_agrees_with_pgx():
-    jax = pytest.importorskip("jax")
-    pgx = pytest.importorskip("pgx")
-    theirs, _ = play_with_pgx(jax, pgx.make("hex"), Hex(11, True), 100)
-    assert bool(theirs.terminated.all())

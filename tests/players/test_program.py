@@ -11,10 +11,10 @@ from functools import cache
 import pytest
 import torch
 import yaml
-from forks import Process as Command
-from forks import has_ended
 from helpers import InOrder, make_game, make_small_game, rng
 from markers import quick
+from processes import Process as Command
+from processes import has_ended
 from untrusted_files import forge, plain_error_line, plain_header, trained
 
 from rlgames.config.conf import option_names

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from helpers import SMALL_SALVO
-from processes import Process, final_state, metrics_without_times, run, same
+from processes import Process, run
+from run_files import final_state, metrics_without_times, same
 
 from rlgames.runs.files import LATEST
 from rlgames.training.loop import TrainingLoop

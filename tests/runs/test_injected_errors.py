@@ -19,7 +19,7 @@ from subprocess import CompletedProcess
 from typing import Any, NamedTuple
 
 import pytest
-from processes import final_state, metrics_without_times, same
+from run_files import final_state, metrics_without_times, same
 
 from rlgames.core.signals import Interrupted
 from rlgames.runs import directory, log, storage

@@ -14,7 +14,8 @@ import signal
 import pytest
 from helpers import SMALL_SALVO, read_result
 from power_loss import Disk, Recorder, write_state
-from processes import final_state, metrics_without_times, run, same
+from processes import run
+from run_files import final_state, metrics_without_times, same
 
 from rlgames.core.signals import Interrupts
 from rlgames.runs.checkpoint import Checkpoint

@@ -12,8 +12,8 @@ import pytest
 import torch
 from helpers import resumable
 from markers import one_in
-from processes import flat
 from recorded_games import make_game_and_rules
+from run_files import flat
 from untrusted_files import RUNS, trained
 
 from rlgames.config.conf import option_names
@@ -25,9 +25,6 @@ from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.training.parts import build_training
 from rlgames.training.progress import Progress
 from rlgames.training.train import restore, resume
-
-ESCAPE = "\x1b[31m\x07\n[bold red]x"
-
 
 GAMES = [[f"game={name}"] for name in option_names("game")]
 SMALL_GAMES = [
@@ -83,14 +80,6 @@ def filled_with(value):
 
 def reshaped(tensor):
     return torch.zeros(*tensor.shape, 2, dtype=tensor.dtype)
-
-
-def read_beyond_its_end(state):
-    """A generator's state whose position lies after its last number."""
-    state = state.clone()
-    state[8:10] = torch.tensor([0x70, 0x02])
-    state[16:18] = torch.tensor([0x70, 0x02])
-    return state
 
 
 POOL = "source/pool"

@@ -16,15 +16,8 @@ from pathlib import Path
 import pytest
 from helpers import SMALL_SALVO, resumable
 from markers import quick, slow
-from processes import (
-    Process,
-    Terminal,
-    final_state,
-    metrics_without_times,
-    run,
-    same,
-    tensorboard_events,
-)
+from processes import Process, Terminal, run
+from run_files import final_state, metrics_without_times, same, tensorboard_events
 from tensorboard.backend.event_processing import plugin_event_accumulator
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from helpers import command, read_result, resume_run
 from markers import quick
-from processes import final_state, flat, metrics_without_times, same
+from run_files import final_state, flat, metrics_without_times, same
 
 import rlgames as package
 from rlgames.config.commands import TrainConfig

@@ -13,7 +13,7 @@ from helpers import (
     rng,
 )
 from markers import ACCELERATOR
-from processes import metrics_without_times
+from run_files import metrics_without_times
 
 import rlgames as package
 from rlgames.config.commands import TrainConfig

@@ -9,7 +9,7 @@ import pytest
 import torch
 from helpers import generator
 from markers import slow
-from processes import metrics_without_times
+from run_files import metrics_without_times
 from torch import nn
 
 import rlgames

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from helpers import command, interrupt_after, resume_run
-from processes import final_state, metrics_without_times, same
+from run_files import final_state, metrics_without_times, same
 
 import rlgames
 from rlgames.build.agents import open_run

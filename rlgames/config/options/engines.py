@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import MAX_BATCH, Option, OptionConfig, key
+from rlgames.config.schema import Option, OptionConfig, key
 
 
 class RayConfig(OptionConfig):
     actors: int = key(1, 100_000, help="processes that play, each with as many CPUs as threads=")
     address: str | None = key(help="cluster to join, HOST:PORT or auto; null: start Ray here")
-    games_per_task: int | None = key(1, MAX_BATCH, help="games side by side; null: batch ÷ actors")
 
 
 ENGINES = {

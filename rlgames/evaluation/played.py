@@ -29,10 +29,6 @@ from rlgames.sampling import Argmax
 if TYPE_CHECKING:
     from rlgames.policies.ntuple import Ntuple
 
-BATCHES_PER_SHARD = 8
-"""Long enough that the end of a shard, where few games are left, takes a small part of its time,
-and short enough for memory."""
-
 MOVES_PER_CALL = 200_000
 """Greedy play in a kernel: half a second at most, after which Ctrl-C is answered."""
 
@@ -58,25 +54,10 @@ class PlayedGames:
     hashes: Tensor | None = None
     trajectories: Trajectories | None = None
 
-    @classmethod
-    def cat(cls, parts: Sequence[PlayedGames]) -> PlayedGames:
-        """The games of all parts, one part after the other."""
-        hashes = [part.hashes for part in parts if part.hashes is not None]
-        moves = [part.trajectories for part in parts if part.trajectories is not None]
-        return cls(
-            FinalStates.cat([part.final for part in parts]),
-            torch.cat(hashes) if hashes else None,
-            Trajectories.cat(moves) if moves else None,
-        )
-
 
 @dataclass(frozen=True)
-class ShardedGames:
-    """Games to play, at most `batch` of them side by side; the fields are as in GamePool.
-
-    Up to BATCHES_PER_SHARD batches are played in one pool. More are split into shards, which have
-    the same games as one would.
-    """
+class GamesToPlay:
+    """Games to play, at most `batch` of them side by side; the fields are as in GamePool."""
 
     game: Game[Any]
     players: Sequence[Player]
@@ -90,27 +71,9 @@ class ShardedGames:
         """Play all games. rng: their stream. records: whether to record every move, which no kernel
         does."""
         is_seen = records or self.openings is not None
-        kernel = None if is_seen else find_kernel(self, rng.device)
-
-        def play(rows: slice) -> PlayedGames:
-            if kernel is not None:
-                return PlayedGames(kernel(rows, rng))
-            return self._play_pool(rows, rng, records)
-
-        size = BATCHES_PER_SHARD * self.batch
-        starts = range(0, self.games, size)
-        rows = [slice(start, min(start + size, self.games)) for start in starts]
-        if len(rows) == 1:
-            return play(rows[0])
-        played = []
-        for shard, part in enumerate(rows):
-            with progress.part(shard, len(rows)):
-                played.append(play(part))
-        return PlayedGames.cat(played)
-
-    def _play_pool(self, rows: slice, rng: Rng, records: bool) -> PlayedGames:
-        """Play some of the games with their players."""
-        count = rows.stop - rows.start
+        if not is_seen and (kernel := find_kernel(self, rng.device)) is not None:
+            return PlayedGames(kernel(rng))
+        count = self.games
         pool = GamePool(
             self.game,
             self.players,
@@ -118,9 +81,8 @@ class ShardedGames:
             rng,
             batch=self.batch,
             initial_states=self.initial_states,
-            seating=None if self.seating is None else self.seating[rows],
+            seating=self.seating,
             openings=self.openings,
-            first_game=rows.start,
         )
         hashes = torch.zeros(count, dtype=torch.int64, device=rng.device)
         plies: list[PlyRecord] = []
@@ -149,11 +111,7 @@ def _hash_games(moves: Tensor, final: State) -> Tensor:
     return moves.cpu() * FACTOR + (content.long() * factors).sum(1)
 
 
-Kernel = Callable[[slice, Rng], FinalStates]
-"""Plays the games of a shard."""
-
-
-def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
+def find_kernel(games: GamesToPlay, device: torch.device) -> Callable[[Rng], FinalStates] | None:
     """What plays like these players, if there is one and loading it pays.
 
     If all of them choose at random, it does for as many games as min_random_games of the rules asks
@@ -174,12 +132,11 @@ def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
     else:
         return None
 
-    def play_shard(rows: slice, rng: Rng) -> FinalStates:
-        count = rows.stop - rows.start
-        start = games.initial_states(rows.start, count, first_places(rng, rows.start, count))
-        return FinalStates(*play(start, rng[rows]))
+    def play_all(rng: Rng) -> FinalStates:
+        start = games.initial_states(0, games.games, first_places(rng, 0, games.games))
+        return FinalStates(*play(start, rng.rows(games.games)))
 
-    return play_shard
+    return play_all
 
 
 def _greedy_policy(game: BoardGame, player: Player, games: int) -> Ntuple | None:
