@@ -152,8 +152,8 @@ def run(config: ArenaConfig) -> Result:
             rng = Rng(cfg.seed, "arena", game.device)
             comparison = compare_paired(game, players, cfg.games, rng, failed)
     else:
-        turns = cfg.opening_turns
-        turns = useful_opening_turns(game, players) if turns is None else turns
+        turns = useful_opening_turns(game, players)
+        turns = turns if cfg.opening_turns is None else cfg.opening_turns
         settings = EvaluationSettings(cfg.games, opening_turns=turns, opening_seed=cfg.seed)
         arena = compete(game, [*map(normpath, names)], players, settings, cfg.seed, failed)
     left_out |= {shown[index]: _reason(error) for index, error in failed.items()}
