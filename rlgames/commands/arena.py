@@ -215,15 +215,20 @@ def competitors(
         players.append(build_player(cfg.player, game, cfg.game))
     if errors and len(players) < 2:
         raise errors[0]
+    _check_keys(cfg, game, {name for _, name in parts})
+    return cfg, game, players
+
+
+def _check_keys(cfg: ArenaConfig, game: Game[Any], searches: set[str]) -> None:
+    """Raise ConfigError for a key that no player uses. searches: those after plus signs."""
     if cfg.opening_turns and game.spec.seats == 1:
         text = f"{game.spec.name} is a one-player game, played on the same boards by all"
         raise ConfigError(text, "remove opening_turns=")
-    if cfg.search is not None and cfg.search.name not in {name for _, name in parts}:
+    if cfg.search is not None and cfg.search.name not in searches:
         raise ConfigError(
             f"no player searches with search={cfg.search.name}",
             f"use PLAYER+{cfg.search.name} for each player that searches",
         )
-    return cfg, game, players
 
 
 def _open_runs(
