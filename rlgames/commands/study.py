@@ -30,7 +30,7 @@ from rlgames.core.text import markdown_table, printable, with_section
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
 from rlgames.runs.table import LOGGED, ColumnText, Row, Run
-from rlgames.terminal.tables import Column, latex_table, print_table
+from rlgames.terminal.tables import Column, latex_table, print_note, print_table
 from rlgames.terminal.tables import rows as table_rows
 
 MISSING = "–"
@@ -265,6 +265,22 @@ def _shown(study: Study, record: dict[str, Any], run: str, column: ColumnText) -
     return column.cell(cell["mean"], cell["half"], cell.get("values", [cell["mean"]]))
 
 
+def seeds_left_out(study: Study, record: dict[str, Any], table: StudyTable) -> str:
+    """The rows whose runs or evaluations lack seeds of the study, in words; "" for none."""
+    rows, sources = list[str](), {column.source for column in table.columns}
+    for name, label in table.rows.items():
+        run, part = study.runs[name], record.get("runs", {}).get(name, {"n": 0, "evaluations": {}})
+        every, of_each = {*run.seeds}, part["evaluations"]
+        counts = [(part["n"], len(every))] if run.is_training else []
+        for each in study.evaluations_of(name):
+            if each.name in sources and each.name in of_each:
+                asked = every & {*each.seeds} if each.seeds else every
+                counts.append((of_each[each.name]["n"], len(asked)))
+        if few := [f"{count} of {asked}" for count, asked in sorted(counts) if 0 < count < asked]:
+            rows.append(f"{label.replace('`', '')} {few[0]}")
+    return f"values of fewer seeds than the study has: {', '.join(rows)}" if rows else ""
+
+
 def cells_of(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The cells in the part of a record about a run, by the metrics of columns."""
     cells = dict(run.get("cells", {}))
@@ -279,7 +295,7 @@ def section(study: Study, record: dict[str, Any]) -> str:
     for table, columns in tables(study, record):
         head, *lines = ([cell.replace("|", "\\|") for cell in row] for row in table_rows(columns))
         parts += [f"### {table.title}" if table.title else "", table.before]
-        parts += [markdown_table(head, lines), table.after]
+        parts += [markdown_table(head, lines), seeds_left_out(study, record, table), table.after]
     texts = [part.strip() for part in (*parts, study.after, _commands_in_words(study, record))]
     return "\n\n".join(text for text in texts if text) + "\n"
 
@@ -324,4 +340,6 @@ def show(result: Result) -> None:
             print(f"% {printable(title)}\n{latex_table(plain)}\n")
         else:
             print_table(title, plain, format)
-    print(f"% {NOTE}" if format == "latex" else NOTE)
+        if few := seeds_left_out(study, record, table):
+            print_note(few, format)
+    print_note(NOTE, format)

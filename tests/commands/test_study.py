@@ -13,7 +13,7 @@ import pytest
 from helpers import read_result, write_report
 from processes import Process, run
 
-from rlgames.commands.study import check_metrics, make_record
+from rlgames.commands.study import check_metrics, make_record, seeds_left_out
 from rlgames.commands.study_file import read_study
 from rlgames.commands.study_plan import plan_study
 from rlgames.config.commands import StudyConfig
@@ -477,6 +477,26 @@ def test_a_record_keeps_the_seeds_that_this_directory_lacks(planned):
     assert make_record(three, both)["runs"]["one"]["seeds"] == [0, 1, 2]
     fewer = planned(STUDY, "seeds=1")
     assert make_record(fewer, both)["runs"]["one"]["seeds"] == [0]
+
+
+def test_a_table_says_which_rows_lack_seeds(planned, typed):
+    work = planned(STUDY, "seeds=3")
+    complete(work, "one/0", "one/1", "one/2", "two/0", "two/2")
+    for format in ("table", "markdown", "latex"):
+        shown = typed("study", "mine.yaml", "seeds=3", "run=false", f"format={format}").stdout
+        assert shown.count("values of fewer seeds than the study has: two 2 of 3\n") == 1
+    complete(work, "two/1")
+    assert "fewer seeds" not in typed("study", "mine.yaml", "seeds=3", "run=false").stdout
+
+
+def test_an_evaluation_of_fewer_seeds_lacks_none(planned):
+    text = STUDY.replace(
+        "played: games=20 solve_seconds=0", "played: {overrides: games=20, seeds: 1}"
+    )
+    work = planned(text)
+    complete(work)
+    assert make_record(work, {})["runs"]["one"]["evaluations"]["played"]["n"] == 1
+    assert not seeds_left_out(work.study, make_record(work, {}), work.study.tables[0])
 
 
 def test_a_dry_run_lists_the_jobs(typed, tmp_path):
