@@ -499,11 +499,28 @@ def test_an_evaluation_of_fewer_seeds_lacks_none(planned):
     assert not seeds_left_out(work.study, make_record(work, {}), work.study.tables[0])
 
 
+def test_a_dry_run_says_what_the_trainings_cost(planned, typed, monkeypatch):
+    work = planned(STUDY, "seeds=3")
+    words = ["study", "mine.yaml", "seeds=3", "dry_run=true"]
+    assert "how long 2 runs will take is known after a seed of each" in typed(*words).stdout
+    complete(work, "one/0", "two/0")
+    for name, seconds in (("one", 100.0), ("two", 20.5)):
+        path = work.directory / name / "0/run.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"seconds": seconds}))
+    line = typed(*words).stdout.splitlines()[-1]
+    assert line == "they train for about 4:01 one after another, by earlier seeds"
+    shutil.rmtree(work.directory / "two")
+    assert "about 3:20 one" in typed(*words).stdout
+    assert "how long 1 run will take" in typed(*words).stdout
+    monkeypatch.setattr("rlgames.commands.study.LARGE_BYTES", 1000)
+    assert "checkpoints take about 0.0 GB, " in typed(*words).stdout
+
+
 def test_a_dry_run_lists_the_jobs(typed, tmp_path):
     (tmp_path / "mine.yaml").write_text(STUDY)
     lines = typed("study", "mine.yaml", "dry_run=true", "only=two").stdout.splitlines()
     assert lines[0] == f"two/0: not started: {TINY} lr=0.1 seed=0; evaluations: played"
-    assert lines[-1] == "2 of 4 jobs would run, in outputs/studies/mine"
+    assert lines[-2] == "2 of 4 jobs would run, in outputs/studies/mine"
 
 
 @pytest.mark.parametrize(
