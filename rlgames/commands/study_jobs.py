@@ -83,7 +83,8 @@ class Job:
         run, seed: the job's directory inside the study's is RUN/SEED.
         words: of `rlgames train`, as the study has them; empty without a training.
         config: the plain config of the training; empty without one.
-        nbytes: the size of a checkpoint at its start; 0 without a training, and if it starts from another run.
+        nbytes: the size of its first checkpoint; 0 without a training, and if that needs another
+            run.
     """
 
     run: str
