@@ -27,7 +27,7 @@ IMPORTS = {
         "core rng config games sampling drawing policies "
         "solvers players rollouts search evaluation learners runs build"
     ),
-    "web": "core rng config games drawing solvers players rollouts evaluation runs build",
+    "web": "core rng config games drawing solvers players rollouts evaluation runs build terminal",
     "export": "core kernels games sampling drawing policies players search web",
     "commands": (
         "core rng config games drawing solvers players "

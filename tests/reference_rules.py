@@ -203,7 +203,8 @@ class SalvoBook(RuleBook):
 
 
 class DuelBook(RuleBook):
-    """Two-player Salvo: a turn has as many shots as its seat has ships afloat when it starts.
+    """Two-player Salvo: a turn has as many shots as its seat has ships afloat when it
+    starts, or every_turn.
 
     fleets: for each seat the ships it owns, each a set of cells counted row by row from the
     top. The seat aims at one cell of the other's board after another; all shots of a turn
@@ -212,7 +213,8 @@ class DuelBook(RuleBook):
 
     seats = 2
 
-    def __init__(self, rows, columns, fleets):
+    def __init__(self, rows, columns, fleets, every_turn=None):
+        self.every_turn = every_turn
         super().__init__()
         self.area = rows * columns
         self.fleets = [[set(ship) for ship in fleet] for fleet in fleets]
@@ -258,7 +260,8 @@ class DuelBook(RuleBook):
     def _shots(self):
         """How many shots the turn that starts now has."""
         return min(
-            len(self.afloat(self.current_seat)), self.area - len(self.shot[self.current_seat])
+            self.every_turn or len(self.afloat(self.current_seat)),
+            self.area - len(self.shot[self.current_seat]),
         )
 
 

@@ -30,7 +30,7 @@ from rlgames.config.commands import ArenaConfig
 from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option, to_plain
 from rlgames.core.devices import build_device
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, own_place, to_user_error
 from rlgames.core.metrics import Rank
 from rlgames.core.text import counted, printable
 from rlgames.evaluation.elo import Arena, compete
@@ -56,7 +56,7 @@ class Result:
 
     players: as they are called. statistics: of each, see Player.statistics. arena: of a two-player
     game, with indices of players. comparison, exact_means: of a one-player game; None where the
-    mean is not known exactly. left_out: runs that cannot play, with the reasons. opening_turns: at
+    mean is not known exactly. left_out: those that cannot play, with the reasons. opening_turns: at
     random, at the start of each game.
     """
 
@@ -146,20 +146,22 @@ def run(config: ArenaConfig) -> Result:
     if config.player is not None:
         shown.append(option_name(config.player))
         names.append(option_name(config.player))
+    arena, comparison, turns, failed = None, None, 0, dict[int, Exception]()
     if game.spec.seats == 1:
         with torch.inference_mode():
             rng = Rng(cfg.seed, "arena", game.device)
-            comparison = compare_paired(game, players, cfg.games, rng)
-        means = [exact_mean(game, player, None) for player in players]
-        result = Result(cfg, shown, [], None, comparison, means, left_out)
+            comparison = compare_paired(game, players, cfg.games, rng, failed)
     else:
-        turns = cfg.opening_turns
-        turns = useful_opening_turns(game, players) if turns is None else turns
+        turns = useful_opening_turns(game, players)
+        turns = turns if cfg.opening_turns is None else cfg.opening_turns
         settings = EvaluationSettings(cfg.games, opening_turns=turns, opening_seed=cfg.seed)
-        streams = [*map(normpath, names)]
-        arena = compete(game, streams, players, settings, cfg.seed)
-        statistics = [player.statistics() for player in players]
-        result = Result(cfg, shown, statistics, arena, left_out=left_out, opening_turns=turns)
+        arena = compete(game, [*map(normpath, names)], players, settings, cfg.seed, failed)
+    left_out |= {shown[index]: _reason(error) for index, error in failed.items()}
+    players = [player for index, player in enumerate(players) if index not in failed]
+    shown = [name for index, name in enumerate(shown) if index not in failed]
+    statistics = [player.statistics() for player in players]
+    means = [exact_mean(game, player, None) for player in players] if comparison else []
+    result = Result(cfg, shown, statistics, arena, comparison, means, left_out, turns)
     digests = {word: checkpoint_digest(run_path(word)) for word in runs}
     others = [word.removeprefix("".join(runs[:1])) for word in contestants if word not in runs]
     others += names[len(contestants) :]
@@ -179,7 +181,7 @@ def competitors(
     """
     parts = [_parts(word) for word in contestants]
     paths = {word: find_run(word, is_player=True) for word, _ in parts if not _is_player(word)}
-    errors = list[ConfigError]()
+    errors = list[Exception]()
     runs = _open_runs(paths, left_out, errors)
     if runs and cfg.game is not None:
         raise ConfigError("game= cannot be combined with a run", "omit one of the two")
@@ -203,24 +205,34 @@ def competitors(
             players.append(with_search(agent, game, search, run.config.reward))
         elif word not in paths:
             option = make_option("player", word)
-            players.append(build_player(option, game, cfg.game, search))
+            try:
+                players.append(build_player(option, game, cfg.game, search))
+            except Exception as error:
+                if REGISTRY["player"][word].values is None:  # not handed in, but typed
+                    raise
+                _leave_out(word, error, left_out, errors)
     if cfg.player is not None:
         players.append(build_player(cfg.player, game, cfg.game))
     if errors and len(players) < 2:
         raise errors[0]
+    _check_keys(cfg, game, {name for _, name in parts})
+    return cfg, game, players
+
+
+def _check_keys(cfg: ArenaConfig, game: Game[Any], searches: set[str]) -> None:
+    """Raise ConfigError for a key that no player uses. searches: those after plus signs."""
     if cfg.opening_turns and game.spec.seats == 1:
         text = f"{game.spec.name} is a one-player game, played on the same boards by all"
         raise ConfigError(text, "remove opening_turns=")
-    if cfg.search is not None and cfg.search.name not in {name for _, name in parts}:
+    if cfg.search is not None and cfg.search.name not in searches:
         raise ConfigError(
             f"no player searches with search={cfg.search.name}",
             f"use PLAYER+{cfg.search.name} for each player that searches",
         )
-    return cfg, game, players
 
 
 def _open_runs(
-    paths: Mapping[str, Path], left_out: dict[str, str] | None, errors: list[ConfigError]
+    paths: Mapping[str, Path], left_out: dict[str, str] | None, errors: list[Exception]
 ) -> dict[str, OpenRun]:
     runs = dict[str, OpenRun]()
     for word, path in paths.items():
@@ -238,13 +250,21 @@ def _full_name(word: str) -> str:
 
 
 def _leave_out(
-    word: str, error: ConfigError, left_out: dict[str, str] | None, errors: list[ConfigError]
+    word: str, error: Exception, left_out: dict[str, str] | None, errors: list[Exception]
 ) -> None:
-    """Note that a run cannot play. Raises the error without a place for it."""
+    """Note that a player cannot play. Raises the error without a place for it."""
     if left_out is None:
         raise error
-    left_out[word] = error.error
+    left_out[word] = _reason(error)
     errors.append(error)
+
+
+def _reason(error: Exception) -> str:
+    """Why a player is left out: the error, and its place if a user wrote the code."""
+    if isinstance(error, ConfigError):
+        return error.error
+    place = own_place(error)
+    return to_user_error(error).error + (f" in {place}" if place else "")
 
 
 def _short_names(names: Sequence[str]) -> list[str]:

@@ -8,11 +8,13 @@ the commands that it depends on stay the same, so that several days and machines
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rlgames.commands.study_file import REPORTED, Study, StudyRun, StudyTable
@@ -26,11 +28,14 @@ from rlgames.commands.study_plan import (
 )
 from rlgames.config.commands import StudyConfig
 from rlgames.core.errors import ConfigError, nearest, report_error
-from rlgames.core.text import markdown_table, printable, with_section
+from rlgames.core.text import counted, markdown_table, printable, with_section
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
+from rlgames.runs.checkpoint import LARGE_BYTES
+from rlgames.runs.files import read_info
 from rlgames.runs.table import LOGGED, ColumnText, Row, Run
-from rlgames.terminal.tables import Column, latex_table, print_table
+from rlgames.terminal.progress import clock_text
+from rlgames.terminal.tables import Column, latex_table, print_note, print_table
 from rlgames.terminal.tables import rows as table_rows
 
 MISSING = "–"
@@ -83,7 +88,7 @@ def run(cfg: StudyConfig) -> Result | None:
         _page_with(page, study.name, "")  # what cannot be written is said before the first job
     old = read_record(path)
     if cfg.dry_run:
-        _print_jobs(work, work.selected(cfg.only))
+        _print_jobs(work, work.selected(cfg.only), old)
         return None
     code = 0
     if cfg.run:
@@ -101,8 +106,9 @@ def run(cfg: StudyConfig) -> Result | None:
     return Result(cfg, study, record, code)
 
 
-def _print_jobs(work: StudyJobs, chosen: list[Job]) -> None:
-    """The jobs that would run or be replaced, among them those that start from others."""
+def _print_jobs(work: StudyJobs, chosen: list[Job], old: dict[str, Any]) -> None:
+    """The jobs that would run or be replaced, among them those that start from others, and about
+    what they cost. old: the record so far."""
     replaced = work.replaced(chosen)
     left = [job for job in chosen if work.status(job) != "done"]
     for job in [job for job in work.jobs.values() if job in left or job in replaced]:
@@ -112,6 +118,38 @@ def _print_jobs(work: StudyJobs, chosen: list[Job]) -> None:
         words = " ".join(refer(job.words, job.seed, job.name))
         print(printable(f"{job.name}: {work.status(job)}{difference}: {words}{made}"))
     print(printable(f"{len(left)} of {len(work.jobs)} jobs would run, in {work.directory}"))
+    trainings = [job for job in left if job.config and not work.is_trained(job)]
+    if text := "; ".join([*_time(work, trainings, old), *_space(work, trainings)]):
+        print(text)
+
+
+def _time(work: StudyJobs, trainings: list[Job], old: dict[str, Any]) -> Iterator[str]:
+    """About how long trainings take, in words, by seeds that are done, here or in a record."""
+    seconds, unknown = 0.0, set[str]()
+    for job in trainings:
+        own = work.jobs_of(work.study.runs[job.run])
+        done = [read_info(work.path(each)).seconds for each in own if work.is_trained(each)]
+        cell = cells_of(old.get("runs", {}).get(job.run, {})).get("train.seconds", {})
+        if whole := fmean(filter(None, done)) if any(done) else cell.get("mean"):
+            seconds += max(0.0, whole - (read_info(work.path(job)).seconds or 0.0))
+        else:
+            unknown.add(job.run)
+    if seconds:
+        yield f"they train for about {clock_text(seconds)} one after another, by earlier seeds"
+    if unknown:
+        only = f", as by only={sorted(unknown)[0]} seeds=1"
+        runs = counted(len(unknown), "run")
+        yield f"how long {runs} will take is known after a seed of each{only}"
+
+
+def _space(work: StudyJobs, trainings: list[Job]) -> Iterator[str]:
+    """What the weights of trainings take if it is much, in words."""
+    disk = sum(job.nbytes * 2 for job in trainings)  # the best and the latest
+    if disk >= LARGE_BYTES:
+        parent = next(each for each in work.directory.absolute().parents if each.exists())
+        free, most = shutil.disk_usage(parent).free, max(job.nbytes for job in trainings)
+        yield f"checkpoints take about {disk / 1e9:.1f} GB, {free / 1e9:.1f} GB are free"
+        yield f"the largest training takes at least {most / 1e9:.1f} GB of memory"
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -265,6 +303,22 @@ def _shown(study: Study, record: dict[str, Any], run: str, column: ColumnText) -
     return column.cell(cell["mean"], cell["half"], cell.get("values", [cell["mean"]]))
 
 
+def seeds_left_out(study: Study, record: dict[str, Any], table: StudyTable) -> str:
+    """The rows whose runs or evaluations lack seeds of the study, in words; "" for none."""
+    rows, sources = list[str](), {column.source for column in table.columns}
+    for name, label in table.rows.items():
+        run, part = study.runs[name], record.get("runs", {}).get(name, {"n": 0, "evaluations": {}})
+        every, of_each = {*run.seeds}, part["evaluations"]
+        counts = [(part["n"], len(every))] if run.is_training else []
+        for each in study.evaluations_of(name):
+            if each.name in sources and each.name in of_each:
+                asked = every & {*each.seeds} if each.seeds else every
+                counts.append((of_each[each.name]["n"], len(asked)))
+        if few := [f"{count} of {asked}" for count, asked in sorted(counts) if 0 < count < asked]:
+            rows.append(f"{label.replace('`', '')} {few[0]}")
+    return f"values of fewer seeds than the study has: {', '.join(rows)}" if rows else ""
+
+
 def cells_of(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The cells in the part of a record about a run, by the metrics of columns."""
     cells = dict(run.get("cells", {}))
@@ -279,7 +333,7 @@ def section(study: Study, record: dict[str, Any]) -> str:
     for table, columns in tables(study, record):
         head, *lines = ([cell.replace("|", "\\|") for cell in row] for row in table_rows(columns))
         parts += [f"### {table.title}" if table.title else "", table.before]
-        parts += [markdown_table(head, lines), table.after]
+        parts += [markdown_table(head, lines), seeds_left_out(study, record, table), table.after]
     texts = [part.strip() for part in (*parts, study.after, _commands_in_words(study, record))]
     return "\n\n".join(text for text in texts if text) + "\n"
 
@@ -324,4 +378,6 @@ def show(result: Result) -> None:
             print(f"% {printable(title)}\n{latex_table(plain)}\n")
         else:
             print_table(title, plain, format)
-    print(f"% {NOTE}" if format == "latex" else NOTE)
+        if few := seeds_left_out(study, record, table):
+            print_note(few, format)
+    print_note(NOTE, format)

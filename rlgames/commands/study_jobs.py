@@ -83,6 +83,8 @@ class Job:
         run, seed: the job's directory inside the study's is RUN/SEED.
         words: of `rlgames train`, as the study has them; empty without a training.
         config: the plain config of the training; empty without one.
+        nbytes: the size of its first checkpoint; 0 without a training, and if that needs another
+            run.
     """
 
     run: str
@@ -90,6 +92,7 @@ class Job:
     words: list[str]
     config: dict[str, Any]
     reports: list[JobReport] = field(default_factory=list)
+    nbytes: int = 0
 
     @property
     def name(self) -> str:

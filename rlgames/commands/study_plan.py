@@ -41,6 +41,7 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.evaluation.evaluate import openings_to_play
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
+from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.directory import FILES, FOLDERS
 from rlgames.runs.find import located
 from rlgames.runs.reports import question
@@ -84,14 +85,16 @@ def _add_jobs(work: StudyJobs, run: StudyRun) -> None:
     )
     if config.game is None:
         raise ConfigError("a player needs a game", "as in player=random game=salvo")
-    game, agent = make("game", config.game), None
+    game, agent, nbytes = make("game", config.game), None, 0
     if run.is_training and not runs_in(run.words):
         config = located(config)
-        agent = build_training(config).agent
+        training = build_training(config)
+        state = {"learner": training.learner.state_dict()}
+        agent, nbytes = training.agent, Checkpoint({}, 0, training.weights(), state).nbytes
     jobs = {seed: Job(run.name, seed, [], {}) for seed in run.seeds}
     for seed in jobs if run.is_training else ():
         plain = to_plain(dataclasses.replace(config, seed=seed))
-        jobs[seed] = Job(run.name, seed, [*run.words, f"seed={seed}"], plain)
+        jobs[seed] = Job(run.name, seed, [*run.words, f"seed={seed}"], plain, nbytes=nbytes)
     for each in work.study.evaluations_of(run.name):
         asked = _question(each, run, game, config, agent)
         for seed, job in jobs.items():

@@ -40,10 +40,18 @@ def _check(what: str, count: int, size: int, why: str, hint: str) -> None:
 
 def free_memory() -> int | None:
     """Bytes available on the machine; None if unknown."""
+    return _kilobytes("/proc/meminfo", "MemAvailable")
+
+
+def peak_memory() -> int | None:
+    """The most bytes that this process has used so far; None if unknown."""
+    return _kilobytes("/proc/self/status", "VmHWM")
+
+
+def _kilobytes(path: str, name: str) -> int | None:
+    """A number of kilobytes that Linux lists, in bytes; None on other systems."""
     try:
-        found = re.search(
-            r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text(encoding="utf-8")
-        )
+        found = re.search(rf"{name}:\s+(\d+)", Path(path).read_text(encoding="utf-8"))
     except OSError:
         return None
     return int(found[1]) * 1024 if found else None

@@ -191,9 +191,10 @@ def check_actions(
         shown = ", ".join(map(str, also[:10])) + (", …" if len(also) > 10 else "")
         move = ""
         with suppress(Exception):  # a user's game may be unable to name an illegal action
-            move = "" if name is None else f", {name(row, int(action[row]))}"
+            move = "" if name is None else name(row, int(action[row]))
         raise ConfigError(
-            f"{part.own_name} chose the illegal action {int(action[row])}{move}",
+            f"{part.own_name} chose the illegal action {int(action[row])}"
+            + f", {move}" * bool(move),
             f"legal in that position: {shown}",
         )
     checked_action: Tensor = action

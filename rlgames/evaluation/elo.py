@@ -14,7 +14,7 @@ from rlgames.core import progress
 from rlgames.evaluation.estimates import MIN_GAMES, Estimate, Floats
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
-from rlgames.players.player import Player
+from rlgames.players.player import Player, leaving_out
 from rlgames.rng import Rng
 
 ELO_PER_LOGIT = 400 / math.log(10)
@@ -163,26 +163,36 @@ def compete(
     players: list[Player],
     settings: EvaluationSettings,
     seed: int,
+    failed: dict[int, Exception],
 ) -> Arena:
     """Each pair plays a number of games, half of them in each seat; two players without chance play
     each of their games once, and games of a seat that are all the same count as one.
 
     names: of the players; in their order, that of players does not change the result. Each pair of
-    names has its own stream of random numbers.
+    names has its own stream of random numbers. failed: receives the errors of players by their
+    indices; the tournament is one of the others. Raises the first if fewer than two are left.
     """
     order = sorted(range(len(names)), key=names.__getitem__)
-    evaluations: dict[tuple[int, int], Evaluation] = {}
-    points: list[list[float | None]] = [[None] * len(names) for _ in names]
-    tables: list[Table] = []
-    pairs = [*itertools.combinations(range(len(names)), 2)]
-    for number, (first, second) in enumerate(pairs):
-        row, column = order[first], order[second]
+    played: dict[tuple[int, int], Evaluation] = {}
+    pairs = [*itertools.combinations(order, 2)]
+    for number, (row, column) in enumerate(pairs):
         rng = Rng(seed, f"arena {names[row]} {names[column]}", game.device)
-        with progress.part(number, len(pairs)):
-            result = evaluate(game, players[row], settings, rng, players[column])
-        evaluations[row, column] = result
-        points[row][column] = points_per_game(result.outcomes)
-        points[column][row] = points_per_game(result.outcomes[:, ::-1])
-        tables.append((first, second, result.outcomes, result.is_exact))
-    ratings = dict(zip(order, rate(tables, len(names)), strict=True))
-    return Arena(evaluations, points, [ratings[number] for number in range(len(names))])
+        if not failed.keys() & {row, column}:
+            with leaving_out(players, failed), progress.part(number, len(pairs)):
+                played[row, column] = evaluate(game, players[row], settings, rng, players[column])
+    left = [each for each in order if each not in failed]
+    if failed and len(left) < 2:
+        raise next(iter(failed.values()))
+    place = {each: number for number, each in enumerate(sorted(left))}
+    evaluations: dict[tuple[int, int], Evaluation] = {}
+    points: list[list[float | None]] = [[None] * len(left) for _ in left]
+    tables: list[Table] = []
+    for (row, column), result in played.items():
+        if not failed.keys() & {row, column}:
+            evaluations[place[row], place[column]] = result
+            points[place[row]][place[column]] = points_per_game(result.outcomes)
+            points[place[column]][place[row]] = points_per_game(result.outcomes[:, ::-1])
+            each = left.index(row), left.index(column)
+            tables.append((*each, result.outcomes, result.is_exact))
+    ratings = dict(zip(left, rate(tables, len(left)), strict=True))
+    return Arena(evaluations, points, [ratings[each] for each in place])

@@ -19,7 +19,7 @@ from torch import Tensor
 from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import EVAL_BATCH, openings_to_play
 from rlgames.games.game import Game
-from rlgames.players.player import Player
+from rlgames.players.player import Player, leaving_out
 from rlgames.rng import Rng
 from rlgames.rollouts.play import GamePool, InitialStates, sampled_by_game
 
@@ -45,12 +45,13 @@ def compare_paired(
     players: list[Player],
     games: int,
     rng: Rng,
+    failed: dict[int, Exception],
 ) -> Comparison:
     """Each player plays the same games: the same boards and, after equally many moves, the same
     random numbers, also for choices. Players without chance play each board once, if the boards can
     be listed.
 
-    rng: the stream of the games.
+    rng: the stream of the games. failed: as in compete.
     """
     openings, count = openings_to_play(game, "auto"), games
     if openings is not None and all(player.is_deterministic for player in players):
@@ -63,9 +64,12 @@ def compare_paired(
     values = []
     for player in players:
         pool = GamePool(game, [player], count, rng, batch=EVAL_BATCH, initial_states=starts)
-        final = pool.run().state
-        value = final.turn if game.spec.goal == "turns" else final.score[:, 0]
-        values.append(value.cpu().double())
+        with leaving_out(players, failed):
+            final = pool.run().state
+            value = final.turn if game.spec.goal == "turns" else final.score[:, 0]
+            values.append(value.cpu().double())
+    if failed and len(values) < 2:
+        raise next(iter(failed.values()))
     estimate = partial(Estimate.of_games, weight=weight, is_exact=openings is not None)
     pairs = {
         (row, column): (estimate(first - second), _correlation(first, second, weight))

@@ -41,6 +41,9 @@ from rlgames.rng import Rng
 TURNS = {"hits": "hit_turn", "sunk": "sunk_turn"}
 """The lines of a history, and the fields that they list."""
 
+TWO_FLEETS = "rlgames play game=salvo_duel board=10 ships=[5,4,3,3,2] shots=1 opponent=density"
+"""The command that plays it."""
+
 
 @dataclass(frozen=True)
 class BattleshipState(FleetState):
@@ -308,7 +311,7 @@ class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWo
         ships = ", ".join(map(str, sorted(self.fleet.ships, reverse=True)))
         count = "one cell" if self.shots == 1 else f"{self.shots} cells"
         rules = f"sink the hidden fleet, ships of {ships}, in few turns; each turn shoots at"
-        return f"{rules} {count}; game=salvo_duel is the game of two fleets"
+        return f"{rules} {count}; the usual game of two fleets: {TWO_FLEETS}"
 
     def boards(
         self, state: BattleshipState, row: int, reveal: bool = False

@@ -1,4 +1,5 @@
-"""Two-player Salvo: each side has a hidden fleet and fires as many shots as it has ships afloat.
+"""Two-player Salvo: each side has a hidden fleet and fires as many shots as it has ships afloat, or
+as many in every turn: with one, this is the game of Battleship as most people know it.
 
 The seats take turns. The cells of a salvo are chosen one after another and their results are shown
 together; then the other side fires. The number of ships that each side has afloat is public.
@@ -20,6 +21,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from rlgames.core.text import counted
 from rlgames.games import board_text
 from rlgames.games.fleets.game import FleetGame, FleetState, draw_events, parse_events
 from rlgames.games.fleets.layouts import Fleet
@@ -63,17 +65,23 @@ class SalvoDuelState(FleetState):
 class SalvoDuel(FleetGame[SalvoDuelState]):
     """rows × columns cells for each side and the same fleet; ships by length.
 
-    Raises ValueError for a fleet that cannot be placed.
+    shots: in a turn; None: one for each ship afloat. Raises ValueError for a fleet that cannot be
+    placed.
     """
 
     announces_sinkings = True
 
     def __init__(
-        self, rows: int, columns: int, ships: Sequence[int], name: str = "salvo_duel"
+        self,
+        rows: int,
+        columns: int,
+        ships: Sequence[int],
+        shots: int | None = None,
+        name: str = "salvo_duel",
     ) -> None:
         if len(ships) > len(LETTERS):
             raise ValueError(f"{len(ships)} ships are too many; {len(LETTERS)} is the most")
-        self.fleet = Fleet(rows, columns, list(ships))
+        self.fleet, self.shots = Fleet(rows, columns, list(ships)), shots
         self.slots = SinkingSlots(self.fleet.ships, names_length=False)
         self.rows, self.columns, self.num_cells = rows, columns, rows * columns
         self.spec = Spec(
@@ -86,7 +94,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             max_positions=count_boards(9, self.num_cells),
             goal="outcome",
             hidden=True,
-            max_plies_per_turn=len(ships),
+            max_plies_per_turn=shots or len(ships),
         )
 
     def legal_action_mask(self, state: SalvoDuelState) -> Tensor:
@@ -98,7 +106,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         target = torch.zeros_like(state.aimed).scatter_(1, action[:, None], True)
         aimed = state.aimed | (target & live[:, None])
         unshot = self.num_cells - of_seat(state.shot, state.current_seat).sum(1)
-        quota = of_seat(state.afloat, state.current_seat).minimum(unshot)
+        quota = self._shots(of_seat(state.afloat, state.current_seat)).minimum(unshot)
         fire = live & (aimed.sum(1) >= quota)
         seat = torch.nn.functional.one_hot(state.current_seat, 2).bool()  # [B, 2], who moves
         salvo = (aimed & fire[:, None])[:, None] & seat[:, :, None]
@@ -127,6 +135,10 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             sunk_turn=sunk_turn,
         )
 
+    def _shots(self, afloat: Tensor) -> Tensor:
+        """Int64 [B]: the shots in a turn of a seat with so many ships afloat, int64 [B]."""
+        return afloat if self.shots is None else torch.full_like(afloat, self.shots)
+
     def observe(self, state: SalvoDuelState) -> Tensor:
         """Planes of the target board: not shot at, missed, hit; of the own board: ships, missed,
         hit; the cells aimed at; three filled ones: the share of the salvo already aimed, and the
@@ -142,7 +154,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         missed = shot & ~hit
         other_afloat, afloat = (sunk_turn == 0).sum(2).T
         aimed = state.aimed.float()
-        aimed_share = aimed.sum(1) / afloat.clamp(min=1)
+        aimed_share = aimed.sum(1) / self._shots(afloat).clamp(min=1)
         ships = len(self.fleet)
         values = torch.stack([aimed_share, afloat / ships, other_afloat / ships], 1)
         filled = values[:, :, None].expand(-1, -1, self.num_cells)
@@ -222,10 +234,11 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
     @property
     def how_to_play(self) -> str:
         ships = ", ".join(map(str, sorted(self.fleet.ships, reverse=True)))
-        return (
-            f"each fleet has ships of {ships}; a turn fires one shot for each ship that you have "
-            "afloat, and the results are shown after the last one; sink their fleet first"
-        )
+        turn = "one shot for each ship that you have afloat"
+        turn = turn if self.shots is None else counted(self.shots, "shot")
+        if self.spec.max_plies_per_turn > 1:
+            turn += ", and the results are shown after the last one"
+        return f"each fleet has ships of {ships}; a turn fires {turn}; sink their fleet first"
 
     def boards(
         self, state: SalvoDuelState, row: int, reveal: bool = False
@@ -341,9 +354,9 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         )
 
 
-def salvo_duel(board: int, ships: list[int]) -> SalvoDuel:
+def salvo_duel(board: int, ships: list[int], shots: int | None) -> SalvoDuel:
     """game=salvo_duel: a square board for each side."""
-    return SalvoDuel(board, board, ships)
+    return SalvoDuel(board, board, ships, shots)
 
 
 def _parse_caption(caption: str) -> tuple[int, int, list[int]]:

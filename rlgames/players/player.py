@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -106,6 +107,28 @@ class HasProbabilities(Protocol):
 
     def probabilities(self, state: Any) -> Tensor:
         """Float64 [B, A]: the probability of each action in public positions, on any device."""
+
+
+def ask(player: Player, state: State, rng: Rng, progress: float) -> Decision:
+    """What Player.act returns; an error remembers the player."""
+    try:
+        return player.act(state, rng, progress)
+    except Exception as error:
+        error.__dict__["player"] = player
+        raise
+
+
+@contextmanager
+def leaving_out(players: Sequence[Player], failed: dict[int, Exception]) -> Iterator[None]:
+    """A block in which some players play: one that raises an error is added to failed, by its
+    index, and no error leaves the block."""
+    try:
+        yield
+    except Exception as error:
+        index = [each is error.__dict__.get("player") for each in players]
+        if not any(index):
+            raise
+        failed[index.index(True)] = error
 
 
 def choose_in_live_rows(state: State, rng: Rng, choose: Callable[[State, Rng], Tensor]) -> Tensor:

@@ -18,7 +18,7 @@ from rlgames.core.untrusted import checked_int
 from rlgames.games.board_game import BoardState
 from rlgames.games.game import NOTHING, RESIGNS, Game, State, endless
 from rlgames.games.state import Wants
-from rlgames.players.player import Decision, Player, RandomOpening
+from rlgames.players.player import Decision, Player, RandomOpening, ask
 from rlgames.rng import Rng
 from rlgames.rollouts.compiled import CompiledPlay
 from rlgames.rollouts.trajectories import (
@@ -343,14 +343,14 @@ def choose_actions(
     player: int64 [B], the index of the player to ask; None if there is only one.
     """
     if player is None:
-        return players[0].act(state, rng, progress)
+        return ask(players[0], state, rng, progress)
     parts = []
     for index, each in enumerate(players):
         rows = (player == index).nonzero()[:, 0]
         if len(rows) == len(player):
-            return each.act(state, rng, progress)
+            return ask(each, state, rng, progress)
         if len(rows):
-            parts.append((rows, each.act(state[rows], rng[rows], progress)))
+            parts.append((rows, ask(each, state[rows], rng[rows], progress)))
     order = torch.cat([rows for rows, _ in parts]).argsort()
     action = torch.cat([decision.action for _, decision in parts])
     optional = cat_optional([decision for _, decision in parts], [len(rows) for rows, _ in parts])

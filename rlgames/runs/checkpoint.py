@@ -121,6 +121,13 @@ class Checkpoint:
             _insert(tree, [*map(_unescaped, name.split("/"))], tensor)
         return cls(config, games, tree["policy"], state)
 
+    @property
+    def nbytes(self) -> int:
+        """The size of its tensors."""
+        tensors: dict[str, Tensor] = {}
+        _split_off_tensors({"policy": self.policy, "state": self.state}, "", tensors)
+        return sum(tensor.nbytes for tensor in tensors.values())
+
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
         """Read a file; no code in it is run.
@@ -222,9 +229,7 @@ def disk_costs(checkpoint: Checkpoint, directory: Path) -> str:
 
     checkpoint: the first one, from which optimizers may still be missing.
     """
-    tensors: dict[str, Tensor] = {}
-    _split_off_tensors({"policy": checkpoint.policy, "state": checkpoint.state}, "", tensors)
-    size = sum(tensor.nbytes for tensor in tensors.values())
+    size = checkpoint.nbytes
     if size < LARGE_BYTES:
         return ""
     free, most = shutil.disk_usage(directory).free / 1e9, CHECKPOINTS_ON_DISK * size / 1e9

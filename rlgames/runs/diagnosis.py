@@ -323,12 +323,23 @@ RULES: tuple[Rule, ...] = (
         lambda run: f"{run.updates.end:.0f} updates",
         "games*50",
     ),
+    Rule(
+        "exploitable",
+        ("ppo", "reinforce", "dqn"),
+        lambda run: run.status == "done" and run.exploitability.lowest > 0.5,
+        "an opponent that knows its greedy play beats it; a search while it learns prevents that",
+        lambda run: f"exploitability is at least {run.exploitability.lowest:.2f}",
+        "learner=alphazero",
+    ),
 )
 
 """In the order in which they are tried: a setting that breaks a run also changes what later rules
 look at."""
 
-CERTAIN = ("not_finite", "no_reward_signal", "lr_ran_out", "policy_does_not_move")
+CERTAIN = (
+    *("not_finite", "no_reward_signal", "lr_ran_out", "policy_does_not_move"),
+    "exploitable",  # of runs that are done
+)
 """Rules that hold to the end of a run if they hold after a part of it."""
 
 MAX_FINDINGS = 3

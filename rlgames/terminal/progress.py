@@ -25,6 +25,7 @@ from rich.text import Text
 from rlgames.core import progress as computation
 from rlgames.core.callbacks import Callback
 from rlgames.core.errors import detach_stdout
+from rlgames.core.memory import peak_memory
 from rlgames.core.metrics import HEADLINES, direction, goal_of
 from rlgames.core.status import STATUS
 from rlgames.core.text import number_text, printable
@@ -45,6 +46,9 @@ estimated."""
 
 WARN_DIVISOR = 5
 """From this fraction of the games on, a training that cannot get better is warned about."""
+
+LARGE_BYTES = 1_000_000_000
+"""Of memory: the view shows no less."""
 
 QUIET_SECONDS = 1.0
 """Shorter computations have no bar."""
@@ -206,6 +210,8 @@ class Progress(Callback):
         speed = self.latest.get("time/games_per_s")
         if speed is not None:
             text.append(f", {speed:,.0f} games/s" if speed >= 10 else f", {speed:.2f} games/s")
+        if memory := memory_text():
+            text.append(f", {memory}")
         if self.is_done:
             text.append(", done", "green")
         elif self.is_interrupted:
@@ -236,9 +242,10 @@ class Progress(Callback):
 
 class PlainProgress(Progress):
     """Prints a line at the first evaluation in each tenth of the games: the metrics since the last
-    one. Before them it prints one of an update, if evaluations are long in coming."""
+    one. Before them it prints one of an update, and one with the time that is left, if evaluations
+    are long in coming."""
 
-    _tenth, _has_line = 0, False
+    _tenth, _has_line, _has_estimate = 0, False, False
 
     def on_run_start(self, games: int, directory: Path) -> None:
         self.first, self.begun, self.directory = games, self.clock(), directory
@@ -248,13 +255,14 @@ class PlainProgress(Progress):
         self.metric = metric
 
     def on_update(self, games: int, metrics: dict[str, float], *_: Any) -> None:
-        seconds = self.clock() - self.begun
-        if seconds >= FIRST_SECONDS and not self._has_line:
+        super().on_update(games, metrics)
+        is_late = self.clock() - self.begun >= FIRST_SECONDS and not self._has_line
+        if is_late or (self.seconds_left() is not None and not self._has_estimate):
             few = [f"{name} {number_text(value)}" for name, value in [*metrics.items()][:3]]
             self._print_line(games, ", ".join(few))
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
-        self.latest = self.latest | metrics
+        self.games, self.latest = games, self.latest | metrics
         is_evaluated = any(name.startswith("eval/") for name in metrics)
         if is_evaluated and games * 10 // self.total > self._tenth:
             self._tenth = games * 10 // self.total
@@ -280,9 +288,13 @@ class PlainProgress(Progress):
         return ", ".join([*parts, f"greedy {' '.join(found)}"] if found else parts)
 
     def _print_line(self, games: int, line: str) -> None:
+        times = [clock_text(self.clock() - self.begun)]
+        if (seconds := self.seconds_left()) is not None and games < self.total:
+            times.append(f"about {clock_text(seconds)} left")
+            self._has_estimate = True
+        times += [] if self._has_line else filter(None, [memory_text()])
         self._has_line = True
-        clock = clock_text(self.clock() - self.begun)
-        self._print(f"{games:>10,} of {self.total:,} games, {clock}: {line}")
+        self._print(f"{games:>10,} of {self.total:,} games, {', '.join(times)}: {line}")
 
     def _print(self, line: str) -> None:
         try:
@@ -316,6 +328,12 @@ def blocks(heights: list[float], rows: int) -> list[str]:
         "".join(LEVELS[min(8, max(0, eighths - 8 * row))] for eighths in filled)
         for row in reversed(range(rows))
     ]
+
+
+def memory_text() -> str:
+    """The most memory that this process has used so far; empty if it is little or unknown."""
+    size = peak_memory() or 0
+    return f"{size / 1e9:.1f} GB of memory" if size >= LARGE_BYTES else ""
 
 
 def clock_text(seconds: float) -> str:

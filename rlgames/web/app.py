@@ -39,6 +39,7 @@ from rlgames.config.commands import PageConfig
 from rlgames.core.errors import ConfigError, nearest, to_user_error
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
+from rlgames.terminal.qr_code import show_qr_code
 from rlgames.web.session import Session
 from rlgames.web.table import STATIC, Table
 
@@ -255,6 +256,8 @@ def serve(
         config.load()  # its imports, where Ctrl-C would end the process at once
         try:
             print(printable(f"rlgames: {address} (Ctrl-C ends it)"), flush=True)
+            if not _is_loopback(host):
+                show_qr_code(address)
             if cfg.open:
                 threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
             uvicorn.Server(config).run(sockets=[listener])

@@ -22,6 +22,7 @@ PAGES = {
     "Guides": [
         *("train", "evaluate", "sweep", "studies", "trackers", "clusters"),
         *("recipes", "paper", "teaching", "python", "other-tools"),
+        *("teaching-sheet", "teaching-answers"),
     ],
     "Help": ["faq", "does-not-learn", "coming-from", "not-here"],
     "Results": ["results", "reproductions", "benchmarks", "reliability"],

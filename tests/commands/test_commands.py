@@ -261,6 +261,51 @@ def test_one_bad_hand_in_does_not_stop_a_tournament(typed, tmp_path):
     assert len(report["left_out"]) == 2
 
 
+HAND_INS = """
+import torch
+from rlgames import register
+from rlgames.players.player import Player
+
+class Same(Player):
+    def __init__(self, game):
+        self.game = game
+    def choose(self, state, rng):
+        return torch.zeros_like(state.current_seat)
+
+class Other(Same):
+    def choose(self, state, rng):
+        return {}["a move"]
+
+class Unmade(Same):
+    def __init__(self, game):
+        raise ValueError("unmade plays nothing")
+
+for name, kind in (("same", Same), ("other", Other), ("unmade", Unmade)):
+    register("player", f"{name}_NUMBER", kind)
+"""
+
+
+@pytest.mark.parametrize("game", [["tictactoe"], ["salvo", "board=4"]], ids=lambda words: words[0])
+def test_a_player_that_breaks_a_rule_or_fails_is_left_out_of_a_tournament(game, typed, tmp_path):
+    module = f"hand_ins_{game[0]}"
+    (tmp_path / f"{module}.py").write_text(HAND_INS.replace("NUMBER", game[0]))
+    handed_in = [f"{name}_{game[0]}" for name in ("other", "same", "unmade")]
+    words = ["arena", *handed_in, "random", f"plugins=[{module}]", f"game={game[0]}", *game[1:]]
+    third = "win_or_block" if game == ["tictactoe"] else "density"
+    report = json.loads(typed(*words, third, "games=10", "format=json").stdout)
+    alone = json.loads(typed(*[words[0], *words[4:], third, "games=10", "format=json"]).stdout)
+    for part in ("players", "pairs"):
+        assert report[part] == alone[part]
+    reasons = {each["name"]: each["reason"] for each in report["left_out"]}
+    assert [*reasons] == [handed_in[2], handed_in[0], handed_in[1]]
+    assert re.fullmatch(r"KeyError: 'a move' in .*py, line \d+", reasons[handed_in[0]])
+    move = "" if game[0] == "salvo" else ", A1"  # no cell of that salvo is left
+    assert reasons[handed_in[1]] == f"player={handed_in[1]} chose the illegal action 0{move}"
+    assert "unmade plays nothing" in reasons[handed_in[2]]
+    done = typed("arena", *handed_in, *words[5:], "random", "games=10")
+    assert (done.returncode, "KeyError: 'a move'" in done.stderr) == (3, True)
+
+
 def test_an_arena(rlgames):
     words = ["random", "win_or_block", "exact", "game=tictactoe", "games=200"]
     report = json.loads(rlgames("arena", *words, "format=json").stdout)

@@ -13,7 +13,7 @@ import pytest
 from helpers import read_result, write_report
 from processes import Process, run
 
-from rlgames.commands.study import check_metrics, make_record
+from rlgames.commands.study import check_metrics, make_record, seeds_left_out
 from rlgames.commands.study_file import read_study
 from rlgames.commands.study_plan import plan_study
 from rlgames.config.commands import StudyConfig
@@ -276,10 +276,10 @@ def test_only_the_chosen_runs_are_replaced(planned, typed):
     assert names(work.replaced([middle, first])) == ["last/0", "middle/0", "first/0"]
     assert names(work.replaced([work.jobs["other/0"]])) == ["other/0"]
     lines = typed("study", "mine.yaml", "dry_run=true", "only=first").stdout.splitlines()
-    assert [line.split()[:2] for line in lines[:-1]] == [
+    assert [line.split()[:2] for line in lines[:-2]] == [
         [f"{name}/0:", "replaced"] for name in ("first", "middle", "last")
     ]
-    assert lines[-1] == "1 of 4 jobs would run, in outputs/studies/mine"
+    assert lines[-2] == "1 of 4 jobs would run, in outputs/studies/mine"
 
 
 def test_a_job_starts_only_after_those_it_needs(planned, monkeypatch):
@@ -479,11 +479,48 @@ def test_a_record_keeps_the_seeds_that_this_directory_lacks(planned):
     assert make_record(fewer, both)["runs"]["one"]["seeds"] == [0]
 
 
+def test_a_table_says_which_rows_lack_seeds(planned, typed):
+    work = planned(STUDY, "seeds=3")
+    complete(work, "one/0", "one/1", "one/2", "two/0", "two/2")
+    for format in ("table", "markdown", "latex"):
+        shown = typed("study", "mine.yaml", "seeds=3", "run=false", f"format={format}").stdout
+        assert shown.count("values of fewer seeds than the study has: two 2 of 3\n") == 1
+    complete(work, "two/1")
+    assert "fewer seeds" not in typed("study", "mine.yaml", "seeds=3", "run=false").stdout
+
+
+def test_an_evaluation_of_fewer_seeds_lacks_none(planned):
+    text = STUDY.replace(
+        "played: games=20 solve_seconds=0", "played: {overrides: games=20, seeds: 1}"
+    )
+    work = planned(text)
+    complete(work)
+    assert make_record(work, {})["runs"]["one"]["evaluations"]["played"]["n"] == 1
+    assert not seeds_left_out(work.study, make_record(work, {}), work.study.tables[0])
+
+
+def test_a_dry_run_says_what_the_trainings_cost(planned, typed, monkeypatch):
+    work = planned(STUDY, "seeds=3")
+    words = ["study", "mine.yaml", "seeds=3", "dry_run=true"]
+    assert "how long 2 runs will take is known after a seed of each" in typed(*words).stdout
+    complete(work, "one/0", "two/0")
+    for name, seconds in (("one", 100.0), ("two", 20.5)):
+        path = work.directory / name / "0/run.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"seconds": seconds}))
+    line = typed(*words).stdout.splitlines()[-1]
+    assert line == "they train for about 4:01 one after another, by earlier seeds"
+    shutil.rmtree(work.directory / "two")
+    assert "about 3:20 one" in typed(*words).stdout
+    assert "how long 1 run will take" in typed(*words).stdout
+    monkeypatch.setattr("rlgames.commands.study.LARGE_BYTES", 1000)
+    assert "checkpoints take about 0.0 GB, " in typed(*words).stdout
+
+
 def test_a_dry_run_lists_the_jobs(typed, tmp_path):
     (tmp_path / "mine.yaml").write_text(STUDY)
     lines = typed("study", "mine.yaml", "dry_run=true", "only=two").stdout.splitlines()
     assert lines[0] == f"two/0: not started: {TINY} lr=0.1 seed=0; evaluations: played"
-    assert lines[-1] == "2 of 4 jobs would run, in outputs/studies/mine"
+    assert lines[-2] == "2 of 4 jobs would run, in outputs/studies/mine"
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_two_deterministic_players_play_each_of_their_two_games_once():
     game = KInARow(3, 3, 3, False)
     players = [InOrder(game), InOrder(game, True), Random(game)]
     result = compete(
-        game, ["first", "last", "random"], players, EvaluationSettings(1000), lambda *_: rng()
+        game, ["first", "last", "random"], players, EvaluationSettings(1000), lambda *_: rng(), {}
     )
     assert result.evaluations[0, 1].games == 2
     assert result.evaluations[0, 1].is_exact
@@ -80,7 +80,7 @@ def test_two_deterministic_players_play_each_of_their_two_games_once():
     for rating in result.elo:
         assert rating.interval[0] < rating.value < rating.interval[1]
     exact = compete(
-        game, ["first", "last"], players[:2], EvaluationSettings(1000), lambda *_: rng()
+        game, ["first", "last"], players[:2], EvaluationSettings(1000), lambda *_: rng(), {}
     )
     assert all(rating.is_exact and rating.interval is None for rating in exact.elo)
     assert np.isfinite([rating.value for rating in exact.elo]).all()

@@ -12,7 +12,7 @@ from rlgames.players.player import Random
 
 
 def compared(game, players, games=100):
-    return compare_paired(game, players, games, rng())
+    return compare_paired(game, players, games, rng(), {})
 
 
 @pytest.mark.parametrize("game", [game_2048(3, 3), Battleship(10, 10, [5, 4, 3, 3, 2])])

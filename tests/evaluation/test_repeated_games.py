@@ -129,8 +129,8 @@ def test_ratings_rest_on_the_games_that_differ():
     """One in each seat, which do not show how much games vary."""
     game = tic_tac_toe()
     players = [Shrugging(game), InOrder(game, True)]
-    many = compete(game, ["a", "b"], players, EvaluationSettings(400), lambda *_: rng())
-    two = compete(game, ["a", "b"], players, EvaluationSettings(2), lambda *_: rng())
+    many = compete(game, ["a", "b"], players, EvaluationSettings(400), lambda *_: rng(), {})
+    two = compete(game, ["a", "b"], players, EvaluationSettings(2), lambda *_: rng(), {})
     for one, other in zip(many.elo, two.elo, strict=True):
         assert one.value == pytest.approx(other.value)
         assert one.interval is other.interval is None

@@ -97,7 +97,7 @@ def books_of(game, state):
     """A rule book for each row, with the fleets of that row."""
     count = len(game.fleet)
     return [
-        DuelBook(game.rows, game.columns, [ships_of(layout, count) for layout in row])
+        DuelBook(game.rows, game.columns, [ships_of(layout, count) for layout in row], game.shots)
         for row in state.ships
     ]
 
@@ -123,7 +123,11 @@ def duel_planes(book, ships):
     ]
     planes += [
         [share] * area
-        for share in (len(book.action_cells) / max(mine, 1), mine / ships, theirs / ships)
+        for share in (
+            len(book.action_cells) / (book.every_turn or max(mine, 1)),
+            mine / ships,
+            theirs / ships,
+        )
     ]
     for seat in (current_seat, other):
         turn, sunk = book.hit_turn[seat], book.sunk_turns[seat]
@@ -156,9 +160,10 @@ def compare_duel(game, state, books):
         assert ships_of(state.own[row], count) == book.fleets[book.current_seat]
 
 
+@pytest.mark.parametrize("shots", [None, 1, 2])
 @pytest.mark.parametrize(("rows", "columns", "ships"), DUELS)
-def test_many_random_duels_play_by_the_book_to_their_end(rows, columns, ships):
-    game = SalvoDuel(rows, columns, ships)
+def test_many_random_duels_play_by_the_book_to_their_end(rows, columns, ships, shots):
+    game = SalvoDuel(rows, columns, ships, shots)
     state = game.initial(60, rng(1))
     books = books_of(game, state)
     play(game, state, books, compare_duel, random_numbers(rows, columns, 60, game.spec.max_plies))
@@ -451,6 +456,7 @@ def test_outcomes_and_keys_differ_exactly_where_what_is_seen_differs(ships, shot
         Battleship(4, 4, [3, 2, 2], 3, "sequential", show=SHOW),
         SalvoDuel(3, 3, [2, 2, 1]),
         SalvoDuel(4, 4, [3, 2, 2]),
+        SalvoDuel(4, 4, [3, 2, 2], shots=1),
     ],
     ids=lambda game: (
         f"{game.spec.name}-{game.rows}x{game.columns}-{'-'.join(getattr(game, 'show', []))}"

@@ -69,6 +69,7 @@ CASES = {
     "wrong_reward": ("ppo", {"std_error": [0.01], "result": [0.2, 0.3, 0.2, 0.2]}, {}),
     "got_worse": ("ppo", {"std_error": [0.01], "result": [0.6, 0.9, 0.95, 0.6]}, {}),
     "too_short": ("ppo", {"time/updates": [1.0, 3.0]}, {}),
+    "exploitable": ("ppo", {"eval/exploitability": [1.0, 0.96]}, {}),
 }
 """By the name of the rule: a learner, its metrics, and the settings that differ from SETTINGS."""
 
@@ -94,6 +95,7 @@ HARMLESS = {
     "random games that DQN learns from": ("dqn", WEAK | {"exploration_rate": [1.0]}, {}),
     "a single error": ("td", WEAK | {"td_error": [9.0]}, {}),
     "nothing is logged": ("ppo", {}, {}),
+    "play that was safe once": ("ppo", {"eval/exploitability": [1.0, 0.3, 0.6]}, {}),
     "another learner": ("adp", CASES["too_short"][1], {}),
 }
 

@@ -16,6 +16,7 @@ from processes import FreshTerminal, Terminal
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.callbacks import Callback
+from rlgames.core.memory import peak_memory
 from rlgames.terminal.progress import PlainProgress, Progress, blocks
 from rlgames.training.train import train
 
@@ -208,6 +209,19 @@ def test_a_resize_breaks_nothing_and_control_c_leaves_a_clean_terminal(tmp_path)
     assert text.rindex("\x1b[?25h") > text.rfind("\x1b[?25l")  # the cursor is seen again
 
 
+def test_a_large_run_says_how_much_memory_it_takes(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("rlgames.terminal.progress.peak_memory", lambda: 1_640_000_000)
+    lines = PlainProgress(1000, clock=lambda: 1.0)
+    lines.on_run_start(0, tmp_path)
+    for games in (200, 400):
+        lines.on_metrics(games, {"eval/turns": 7.0})
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("       200 of 1,000 games, 0:00, 1.6 GB of memory: ")
+    assert second.startswith("       400 of 1,000 games, 0:0")
+    assert "memory" not in second
+    assert peak_memory() > 50_000_000
+
+
 def test_an_update_prints_a_line_if_no_evaluation_has_for_seconds(capsys, tmp_path):
     seconds = 5.0
     lines = PlainProgress(1000, clock=lambda: seconds)
@@ -218,5 +232,17 @@ def test_an_update_prints_a_line_if_no_evaluation_has_for_seconds(capsys, tmp_pa
     lines.on_update(220, metrics)
     lines.on_update(320, metrics)
     _, line = capsys.readouterr().out.splitlines()
-    start = "       220 of 1,000 games, 0:10: "
+    start = "       220 of 1,000 games, 0:10, about 1:18 left: "
     assert line == start + "loss 0.25, value_loss 1.5, entropy 12"
+
+
+def test_the_time_left_is_told_as_soon_as_it_means_something(capsys, tmp_path):
+    now = [0.0]
+    lines = PlainProgress(1000, clock=lambda: now[0])
+    lines.on_run_start(0, tmp_path)
+    for second in (8, 10, 13, 18, 23):  # the first update compiles
+        now[0] = second
+        lines.on_update(10 * second, {"loss": 0.5})
+    _, late, estimate = capsys.readouterr().out.splitlines()
+    assert late == "        80 of 1,000 games, 0:08: loss 0.5"
+    assert estimate == "       130 of 1,000 games, 0:13, about 1:27 left: loss 0.5"

@@ -132,6 +132,31 @@ def test_connect4_is_won_by_clicks(open_page):
     assert moves(page) == 0
 
 
+FALLS = """window.falls = [];
+const animate = Element.prototype.animate;
+Element.prototype.animate = function (frames, timing) {
+    falls.push([this.parentNode.dataset.cell, frames.transform[0], timing.duration]);
+    return animate.call(this, frames, timing);
+};"""
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_a_stone_falls_to_its_cell_once_unless_motion_is_reduced(motion, open_page):
+    page = open_page("game=connect4&seat=you&seat=you", script=FALLS, reduced_motion=motion)
+    for cell in (38, 31):
+        page.click(f".cell.open[data-cell='{cell}']")
+        settle(page)
+    page.click("#back")
+    settle(page)
+    page.click("#new")
+    settle(page)
+    falls = page.evaluate("falls")  # of a stone and its letter
+    assert [cell for cell, *_ in falls] == ([] if motion == "reduce" else ["38"] * 2 + ["31"] * 2)
+    if falls:
+        (_, far, long), _, _, (_, near, short) = falls
+        assert float(far[11:-3]) < float(near[11:-3]) < 0 < short < long < 1000
+
+
 def test_2048_is_played_by_arrow_keys(open_page):
     page = open_page("game=2048")
     for number in range(12):

@@ -1,13 +1,16 @@
 """`rlgames serve` and interface=web as commands."""
 
 import http.client
+import io
 import json
+import re
 import socket
 import time
 import urllib.parse
 import urllib.request
 
 import pytest
+import segno
 from helpers import SMALL_TRAINING, check_refused
 from processes import served
 
@@ -16,6 +19,7 @@ from rlgames.commands.serve import game_page
 from rlgames.config.commands import PlayConfig, ShowConfig, WatchConfig
 from rlgames.config.compose import load_config
 from rlgames.config.overrides import quoted
+from rlgames.terminal.qr_code import show_qr_code
 
 
 def get(port, path, **body):
@@ -78,6 +82,29 @@ def test_the_address_that_is_printed_leads_to_the_page(words, shown, tmp_path, m
     monkeypatch.setattr("rlgames.web.app._address_in_network", lambda: "192.0.2.5")
     with served(tmp_path, "serve", "game=tictactoe", *words) as (port, process):
         assert process.output()[0] == f"rlgames: http://{shown}:{port}/ (Ctrl-C ends it)\n"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "encoding", "is_shown"),
+    [(True, "utf-8", True), (False, "utf-8", False), (True, "ascii", False)],
+)
+def test_a_terminal_shows_an_address_of_the_network_as_a_qr_code(
+    is_terminal, encoding, is_shown, monkeypatch
+):
+    shown = io.TextIOWrapper(io.BytesIO(), encoding)
+    shown.isatty = lambda: is_terminal
+    monkeypatch.setattr("sys.stdout", shown)
+    monkeypatch.setenv("TERM", "xterm")
+    address = "http://192.0.2.5:8765/"
+    show_qr_code(address)
+    shown.seek(0)
+    lines = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in shown.read().splitlines()]
+    halves = {"█": (0, 0), "▀": (0, 1), "▄": (1, 0), " ": (1, 1)}
+    rows = [
+        [halves[mark][half] for mark in line] for line in filter(None, lines) for half in (0, 1)
+    ]
+    code = [[*row] for row in segno.make(address, micro=False).matrix_iter(border=2)]
+    assert rows[: len(code)] == (code if is_shown else [])
 
 
 def test_ipv6_is_served(tmp_path):

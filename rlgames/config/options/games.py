@@ -29,6 +29,7 @@ class SalvoConfig(BattleshipConfig):
 class SalvoDuelConfig(OptionConfig):
     board: int = key(1, 32, help="cells per side")
     ships: list[int] = key(1, 32, help="ship lengths of each fleet")
+    shots: int | None = key(1, 14, help="shots per turn; null: one for each ship afloat")
 
 
 class TictactoeConfig(OptionConfig):

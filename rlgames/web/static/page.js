@@ -7,6 +7,7 @@ const make = (tag, textContent, more = {}) => Object.assign(document.createEleme
 const ARROWS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 const SIGNS = { up: "↑", down: "↓", left: "←", right: "→" };
 const REPLY_DELAY = 150, RETRY_DELAY = 1500;  // milliseconds before a player's move, and before another try
+const FALL = 160;      // milliseconds in which a stone falls one row; four rows take twice as long
 const MAX_LISTED = 300;  // moves that are listed; the buttons reach the others, too
 
 let game = null;       // what the server said about the game, with the key of this one
@@ -121,12 +122,14 @@ function settings(changes = {}) {
 // What is shown
 
 function take(next) {
+  const before = view?.boards[0]?.marks ?? [];
   view = next;
   chosen = [];
   advice = null;
   isMoving = false;
   if (hints && !(hints in view.hints)) hints = "";
   draw();
+  fall(before);
   dispatchEvent(new CustomEvent("shown", { detail: view }));
 }
 
@@ -223,6 +226,17 @@ function focused() {
     if (same?.dataset.cell !== undefined) focusCell(same);
     else (same ?? $("boards").querySelector(".cell[tabindex]") ?? $("new")).focus();
   };
+}
+
+/** Let the stone of a move fall down its column, if the marks before and now differ in that stone. */
+function fall(before) {
+  const now = view.boards[0]?.marks ?? [], cells = now.flatMap((mark, cell) => (mark === before[cell] ? [] : [cell]));
+  const isMove = game.by_column && before.length === now.length && cells.length === 1 && before[cells[0]] === ".";
+  if (!isMove || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  const [top, bottom] = [cells[0] % game.columns, cells[0]].map((cell) => Number(game.look.places[cell].split(" ")[1]));
+  const frames = { transform: [`translateY(${top - bottom}px)`, "none"] };
+  const timing = { duration: FALL * Math.sqrt(Math.floor(cells[0] / game.columns)), easing: "ease-in" };
+  for (const layer of $("boards").querySelectorAll(`[data-cell="${cells[0]}"] > :not(:first-child)`)) layer.animate(frames, timing);
 }
 
 /** A board as SVG, whose text the server has escaped. */
