@@ -39,6 +39,10 @@ MAX_POSITIONS = 1e11
 """Games whose rules allow more positions than this, most of them unreachable, are not tried unless
 the number of positions is limited."""
 
+MAX_GRAPH_POSITIONS = 50_000
+"""Trainings know exploitability and the exact mean of random play of games of at most this many
+positions. It is a count, so that the same is known on every machine, however busy."""
+
 
 @dataclass
 class _Layer:
@@ -246,8 +250,10 @@ def _enqueue(queue: dict[int, list[Tensor]], keys: Tensor, depths: Tensor) -> No
         queue.setdefault(depth, []).append(keys[depths == depth].unique())
 
 
-def find_graph(game: Game[Any], seconds: float, max_positions: float = math.inf) -> Graph | None:
-    """All positions of a game without hidden information, or None beyond the time or 4 GiB."""
+def find_graph(
+    game: Game[Any], seconds: float = math.inf, max_positions: float = math.inf
+) -> Graph | None:
+    """All positions of a game without hidden information, or None beyond a limit or 4 GiB."""
     if not seconds:
         return None
     try:
