@@ -9,7 +9,7 @@ from rlgames.games.capabilities import expected_random_turns
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.rng import Rng
-from rlgames.solvers.graph import MAX_GRAPH_POSITIONS, MAX_POSITIONS, Graph, find_graph
+from rlgames.solvers.graph import MAX_GRAPH_POSITIONS, Graph, find_graph
 
 EARLY_SOLVE_SECONDS = 3.0
 """Limit on solving the game before training; solve_seconds= limits it at the end."""
@@ -71,8 +71,7 @@ class References:
         game, spec = self.game.on_cpu(), self.game.spec
         if self.random is not None or spec.goal == "outcome":
             return
-        # A game with far more positions than can be listed would only fill memory.
-        if graph is None and spec.goal == "score" and spec.max_positions <= MAX_POSITIONS:
+        if graph is None and spec.goal == "score":
             graph = find_graph(game, max_positions=MAX_GRAPH_POSITIONS)
         self.random = exact_mean(game, Random(game), graph)
         is_sampled = spec.goal == "score" and spec.max_positions <= MAX_RANDOM_PLAY_POSITIONS

@@ -131,13 +131,11 @@ class GamePool:
     ) -> FinalStates:
         """Play all games to their ends, or for a window of this many plies.
 
-        on_ply: called with the moves of each ply. The result numbers the games of the window from
-        0, those that started first come first.
+        on_ply: called with the moves of each ply, or of several. The result numbers the games of
+        the window from 0, those that started first come first.
         Raises ConfigError if a game exceeds spec.max_plies.
         """
-        if on_ply is None:
-            return self._advance(plies, lambda record: None, 0.0, self._compiled())[1]
-        return self._advance(plies, on_ply, 0.0, None)[1]
+        return self._advance(plies, on_ply or (lambda record: None), 0.0, self._compiled())[1]
 
     def collect(
         self, plies: int | None = None, progress: float = 0.0
@@ -205,8 +203,9 @@ class GamePool:
         """Plies until fewer than min_live games are left, or as many as the limit."""
         rng = self.rng[self.first_game + self.game_index]
         plies = int(min(limit, self.game.spec.max_plies))
-        record, state = compiled.play(cast(BoardState, self.state), rng, min_live, plies)
-        self.state = state
+        seating = None if self.seating is None else self.seating[self.game_index]
+        state = cast(BoardState, self.state)
+        record, self.state = compiled.play(state, seating, rng, min_live, plies)
         return replace(record, game=self.game_index[record.game])
 
     def _with_openings(

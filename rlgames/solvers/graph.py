@@ -36,8 +36,8 @@ MAX_OPENINGS = 10_000
 """The most openings of a game whose positions are listed."""
 
 MAX_POSITIONS = 1e11
-"""Games whose rules allow more positions than this, most of them unreachable, are not tried unless
-the number of positions is limited."""
+"""Games whose rules allow more positions than this, most of them unreachable, are not tried, only
+a limited number of the positions that can follow from others."""
 
 MAX_GRAPH_POSITIONS = 50_000
 """Trainings know exploitability and the exact mean of random play of games of at most this many
@@ -99,7 +99,8 @@ class Graph:
             openings = game.openings(MAX_OPENINGS)
         else:
             openings = roots, torch.full((len(roots),), 1 / len(roots), dtype=torch.float64)
-        is_vast = game.spec.max_positions > MAX_POSITIONS and max_positions == float("inf")
+        is_limited = roots is not None and max_positions < float("inf")
+        is_vast = game.spec.max_positions > MAX_POSITIONS and not is_limited
         if openings is None or is_vast:
             raise OutOfBudget(f"{game.spec.name} has too many positions to list")
         self.game, self.layers = game, dict[int, _Layer]()
