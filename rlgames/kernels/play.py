@@ -19,8 +19,9 @@ from rlgames.kernels.words import Array, compiled
 
 
 class Moves(NamedTuple):
-    """M moves in the order they were made. game: int64, the row of its game; before, after: the
-    positions; action: int64; log_prob, value: float32, NaN of random moves."""
+    """Room for M moves in the order they are made. game: int64, its number; before, after: the
+    positions; action: int64; log_prob, value: float32, NaN of random moves. sizes: int64 [M], how
+    many moves each ply has. counts: int64 [2], the plies and moves so far."""
 
     game: Array
     before: Games
@@ -28,6 +29,8 @@ class Moves(NamedTuple):
     action: Array
     log_prob: Array
     value: Array
+    sizes: Array
+    counts: Array
 
 
 class Choice(NamedTuple):
@@ -65,6 +68,7 @@ def choose_and_play(
     choice: Choice,
     games: Games,
     row: int,
+    number: int,
     game_key: np.uint64,
     is_random: bool,
     outputs: Array,
@@ -85,7 +89,7 @@ def choose_and_play(
         action = best_action(scores, legal)
     else:
         action, log_prob = sample_action(scores, legal, key, choice.temperature, scratch.weights)
-    moves.game[move], moves.action[move], moves.log_prob[move] = row, action, log_prob
+    moves.game[move], moves.action[move], moves.log_prob[move] = number, action, log_prob
     moves.value[move] = value
     copy_game(games, row, moves.before, move)
     play_row(rules, games, row, action)
@@ -103,24 +107,26 @@ def play_plies(
     policy: CompiledPolicy,
     choice: Choice,
     games: Games,
+    numbers: Array,
     rows: Array,
-    keys: Array,
+    stream: Any,
+    first_game: int,
     random_seats: Array,
     min_live: int,
+    max_plies: int,
     scratch: Scratch,
     moves: Moves,
-    sizes: Array,
 ) -> int:
-    """Play plies of games until fewer than min_live of them are not over; the number of plies, at
-    most len(sizes).
+    """Play plies of games until fewer than min_live of them are not over, or there is no room for
+    the moves of another one; the number of plies, at most max_plies.
 
-    rows: int64, of the games that are not over, overwritten. keys: uint64 [B], of the games.
-    random_seats: bool [B, P], where a random player sits. moves: there is room for one ply more
-    than is played. sizes: int64, how many moves each ply had.
+    numbers: int64 [B], of the games, whose random numbers are those of the stream's parts from
+    first_game on. rows: int64, of the games that are not over, overwritten. random_seats: bool
+    [B, P], where a random player sits.
     """
     inputs, outputs = scratch.inputs, scratch.outputs
-    live, ply, move = len(rows), 0, 0
-    while live >= min_live and ply < len(sizes) and move + live <= len(moves.game):
+    live, ply, move = len(rows), 0, moves.counts[1]
+    while live >= min_live and ply < max_plies and move + live <= len(moves.game):
         still = 0
         for first in range(0, live, MAX_ROWS):
             end, asked = min(first + MAX_ROWS, live), 0
@@ -139,12 +145,15 @@ def play_plies(
             for at in range(first, end):
                 row = rows[at]
                 is_random = random_seats[row, games.current_seat[row]]
-                given = (row, keys[row], is_random, outputs[asked], scratch, moves, move)
+                key = fold(stream, first_game + numbers[row])
+                given = (row, numbers[row], key, is_random, outputs[asked], scratch, moves, move)
                 choose_and_play(rules, policy, choice, games, *given)
                 move, asked = move + 1, asked + (not is_random)
                 if not games.done[row]:
                     rows[still] = row
                     still += 1
-        sizes[ply] = live
+        moves.sizes[moves.counts[0]] = live
+        moves.counts[0] += 1
         live, ply = still, ply + 1
+    moves.counts[1] = move
     return ply

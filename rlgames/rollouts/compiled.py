@@ -19,8 +19,8 @@ from rlgames.rng import Rng
 from rlgames.rollouts.trajectories import PlyRecord
 from rlgames.sampling import Argmax, Stochastic
 
-MOVES_PER_CALL = 1 << 16
-"""About as many at most, for memory, and so that Ctrl-C is answered."""
+MAX_KEPT = 1 << 16
+"""About as many moves are kept at once, for memory, and so that Ctrl-C is answered."""
 
 NO_POLICY = CompiledPolicy(NO_NETWORK, PLANES, 0, False)
 """Where all players are random."""
@@ -64,38 +64,65 @@ class CompiledPlay:
                     policy = agent.policy.compiled(game)
         return None if policy is None else cls(game, players, policy)
 
+    def begin(self, room: int) -> None:
+        """Keep the next moves, at least this many."""
+        spec, words = self.game.spec, len(self.game.rules.start)
+        self.moves = Moves(
+            np.empty(room, np.int64),
+            _empty_games(room, spec.seats, words),
+            _empty_games(room, spec.seats, words),
+            np.empty(room, np.int64),
+            np.empty(room, np.float32),
+            np.empty(room, np.float32),
+            np.empty(room, np.int64),
+            np.zeros(2, np.int64),
+        )
+
+    @property
+    def num_moves(self) -> int:
+        """The moves that are kept."""
+        return int(self.moves.counts[1])
+
     def play(
-        self, state: BoardState, seating: Tensor | None, rng: Rng, min_live: int, max_plies: int
-    ) -> tuple[PlyRecord, BoardState]:
-        """Play from positions [B] for max_plies, or until fewer than min_live games are not over.
+        self,
+        state: BoardState,
+        number: Tensor,
+        seating: Tensor | None,
+        rng: Rng,
+        first_game: int,
+        min_live: int,
+        max_plies: int,
+    ) -> tuple[int, BoardState]:
+        """Play from positions [B] for max_plies, or until fewer than min_live games are not over or
+        there is no more room; the number of plies, and the positions reached.
 
-        Returns the moves, whose `game` is the row, and the positions reached.
-
-        seating: int64 [B, P], the index of the player in each seat; None: of the only player. rng:
-        of the games.
+        number: int64 [B], of the games, counted from first_game on. seating: int64 [B, P], the
+        index of the player in each seat; None: of the only player. rng: the stream of the games.
         """
         games = Games(*map(np.copy, state.games()))
-        seated = np.zeros_like(games.score, np.int64) if seating is None else seating.numpy()
         rows = np.flatnonzero(~games.done)
-        plies = min(max_plies, max(1, MOVES_PER_CALL // len(rows)))
-        room = plies * len(rows)
-        seats, words = state.score.shape[1], state.words.shape[1]
-        moves = Moves(
-            np.empty(room, np.int64),
-            _empty_games(room, seats, words),
-            _empty_games(room, seats, words),
-            np.empty(room, np.int64),
-            np.empty(room, np.float32),
-            np.empty(room, np.float32),
+        seated = np.zeros_like(games.score, np.int64) if seating is None else seating.numpy()
+        plies = play_plies(
+            self.game.rules,
+            self.policy,
+            self.choice,
+            games,
+            number.numpy(),
+            rows,
+            rng.keys[()],
+            first_game,
+            self.is_random[seated],
+            min_live,
+            max_plies,
+            self.scratch,
+            self.moves,
         )
-        sizes = np.empty(plies, np.int64)
-        given = games, rows, rng.keys, self.is_random[seated], min_live, self.scratch, moves, sizes
-        num_plies = play_plies(self.game.rules, self.policy, self.choice, *given)
-        record = self._record(moves, sizes[:num_plies].tolist(), seating)
-        return record, BoardState.of(games)
+        return plies, BoardState.of(games)
 
-    def _record(self, moves: Moves, sizes: list[int], seating: Tensor | None) -> PlyRecord:
-        count, agent = sum(sizes), self.agent
+    def record(self, seating: Tensor | None) -> PlyRecord:
+        """The moves that are kept. seating: int64 [G, P], of all games."""
+        moves, agent = self.moves, self.agent
+        plies, count = moves.counts.tolist()
         game, action, log_prob, value = (
             torch.from_numpy(column[:count])
             for column in (moves.game, moves.action, moves.log_prob, moves.value)
@@ -109,7 +136,7 @@ class CompiledPlay:
         if agent is not None and agent.records_log_prob:
             has_value = self.policy.has_value and agent.sampling.is_softmax
             decision = Decision(action, None, log_prob, None, value if has_value else None)
-        return PlyRecord(before, decision, game, player, after, sizes)
+        return PlyRecord(before, decision, game, player, after, moves.sizes[:plies].tolist())
 
 
 def _empty_games(count: int, seats: int, words: int) -> Games:
