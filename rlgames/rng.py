@@ -60,7 +60,7 @@ class Rng:
     def __init__(self, seed: int = 0, stream: str = "", device: torch.device | str = "cpu") -> None:
         """The stream with this name, which depends on all bits of both."""
         digest = hashlib.blake2b(f"{seed} {stream}".encode(), digest_size=8).digest()
-        self.keys: Words = np.frombuffer(digest, np.uint64).reshape(())
+        self.keys: Words = np.array(int.from_bytes(digest, "little"), np.uint64)
         self.device = torch.device(device)
 
     def with_keys(self, keys: Words) -> Rng:

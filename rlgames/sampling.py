@@ -7,6 +7,7 @@ scores float32 [B, A], legal bool [B, A], actions int64 [B].
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +40,7 @@ def greedy_action(scores: Tensor, legal: Tensor) -> Tensor:
     if not _has_kernel(scores):
         return (scores.nan_to_num() + illegal_mask(legal)).argmax(1)
     action = torch.empty(len(scores), dtype=torch.int64)
-    best_rows(scores.detach().numpy(), legal.numpy(), action.numpy())
+    best_rows(*_as_arrays(scores, legal), action.numpy())
     return action
 
 
@@ -59,9 +60,13 @@ def sampled_action(
         return action, logits.log_softmax(1).gather(1, action[:, None])[:, 0]
     action, log_prob = torch.empty(len(scores), dtype=torch.int64), torch.empty(len(scores))
     keys, columns = rng.rows(len(scores)).keys, (action.numpy(), log_prob.numpy())
-    given = scores.detach().numpy(), legal.numpy()
-    sample_rows(*given, keys, np.float32(temperature), *columns)
+    sample_rows(*_as_arrays(scores, legal), keys, np.float32(temperature), *columns)
     return action, log_prob
+
+
+def _as_arrays(scores: Tensor, legal: Tensor) -> tuple[Any, Any]:
+    """Contiguous ones, for which kernels are compiled once."""
+    return scores.detach().contiguous().numpy(), legal.contiguous().numpy()
 
 
 def _has_kernel(scores: Tensor) -> bool:

@@ -100,7 +100,8 @@ def played_moves(
 
 def with_values(moves: Moves, game: Game[Any], solver: Solver[Any, Any]) -> Moves:
     """The moves with the exact values that a solver finds, each position once. The positions
-    searched in all are limited, not the time, so that the values do not depend on the machine."""
+    searched in all are limited, not the time, so that the values do not depend on the machine, but
+    for Solver.usual_seconds."""
     max_total = max(solver.usual_total, VALUES * solver.max_positions)
     first, where = distinct(moves.state)
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])

@@ -87,12 +87,14 @@ class GamesToPlay:
         hashes = torch.zeros(count, dtype=torch.int64, device=rng.device)
         plies: list[PlyRecord] = []
 
-        def on_ply(ply: PlyRecord) -> None:
-            before = hashes[ply.game]
-            after = before * FACTOR + ply.decision.action + 1
-            hashes[ply.game] = torch.where(ply.before.done, before, after)
+        def on_ply(record: PlyRecord) -> None:
+            sizes = record.sizes or [len(record.game)]
+            columns = record.game, record.decision.action, record.before.done
+            for game, action, is_over in zip(*(each.split(sizes) for each in columns), strict=True):
+                before = hashes[game]
+                hashes[game] = torch.where(is_over, before, before * FACTOR + action + 1)
             if records:
-                plies.append(ply)
+                plies.append(record)
             if progress.has_listener():
                 live = int(torch.count_nonzero(~pool.state.done))
                 progress.report((pool.num_started - live) / count)
@@ -107,7 +109,7 @@ class GamesToPlay:
 def _hash_games(moves: Tensor, final: State) -> Tensor:
     """Int64 [G]: PlayedGames.hashes, from hashes of the moves."""
     content = final.to("cpu").content()
-    factors = Rng(0, "hashes").integers(1 << 32, content.shape[1]) * 2 + 1
+    factors = torch.from_numpy(Rng(0, "hashes").rows(content.shape[1]).keys.view(np.int64)) | 1
     return moves.cpu() * FACTOR + (content.long() * factors).sum(1)
 
 

@@ -9,7 +9,7 @@ from rlgames.games.capabilities import expected_random_turns
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.rng import Rng
-from rlgames.solvers.graph import MAX_POSITIONS, Graph, find_graph
+from rlgames.solvers.graph import MAX_GRAPH_POSITIONS, Graph, find_graph
 
 EARLY_SOLVE_SECONDS = 3.0
 """Limit on solving the game before training; solve_seconds= limits it at the end."""
@@ -24,9 +24,6 @@ MAX_RANDOM_PLAY_POSITIONS = 1e40
 """Random play is not a reference for games with more positions than this, such as 2048 on 6×6."""
 
 RANDOM_PLAY_GAMES = 1000
-
-GRAPH_SECONDS, MAX_GRAPH_POSITIONS = 3.0, 100_000
-"""Limits on listing all positions to compute the mean of random play."""
 
 
 def exact_mean(game: Game[Any], player: Player, graph: Graph | None) -> float | None:
@@ -74,9 +71,8 @@ class References:
         game, spec = self.game.on_cpu(), self.game.spec
         if self.random is not None or spec.goal == "outcome":
             return
-        # A game with far more positions than can be listed would only fill memory.
-        if graph is None and spec.goal == "score" and spec.max_positions <= MAX_POSITIONS:
-            graph = find_graph(game, GRAPH_SECONDS, max_positions=MAX_GRAPH_POSITIONS)
+        if graph is None and spec.goal == "score":
+            graph = find_graph(game, max_positions=MAX_GRAPH_POSITIONS)
         self.random = exact_mean(game, Random(game), graph)
         is_sampled = spec.goal == "score" and spec.max_positions <= MAX_RANDOM_PLAY_POSITIONS
         if self.random is None and is_sampled:

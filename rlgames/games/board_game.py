@@ -116,8 +116,13 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
     # Rules
 
     def initial(self, batch: int, rng: Rng) -> BoardState:
-        words = torch.tensor([self.rules.start]).repeat(batch, 1)
+        # Torch's repeat takes ten times as long.
+        words = self._start.index_select(0, torch.zeros(batch, dtype=torch.int64))
         return BoardState.start(batch, self.spec.seats, CPU, words=words)
+
+    @cached_property
+    def _start(self) -> Tensor:
+        return torch.tensor([self.rules.start])
 
     def legal_action_mask(self, state: BoardState) -> Tensor:
         views = state.views

@@ -60,6 +60,20 @@ def sample_action(
     return chosen, logit - F(math.log(total))
 
 
+@compiled
+def random_action(legal: Array, u: Any) -> int:
+    """The legal action, bool [A], with the number floor(u * count), for u in [0, 1)."""
+    count = 0
+    for action in range(len(legal)):
+        count += legal[action]
+    # The product may be rounded up to the count.
+    nth, action = min(int(u * F(count)), count - 1), -1
+    while nth >= 0:
+        action += 1
+        nth -= legal[action]
+    return action
+
+
 @jit()
 def best_rows(scores: Array, legal: Array, actions: Array) -> None:
     """Write what best_action finds in each row, int64 [B]."""

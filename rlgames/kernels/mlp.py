@@ -24,7 +24,7 @@ class MlpWeights(NamedTuple):
     after the other its matrix, in tiles as in multiply, and its biases; both with zeros up to a
     multiple of LANES outputs. activation: between layers. No layers: no network.
 
-    lines: int64 [L, K], cells; not empty if the first layer reads which contents K cells have. Its
+    lines: int64 [L, K], cells, if the first layer reads which contents K cells have, else None. Its
     inputs are then one for each content of each line, of which one in each line is 1, and what is
     given is the value of each cell. num_cell_values: distinct values.
 
@@ -35,7 +35,7 @@ class MlpWeights(NamedTuple):
     widths: Integers
     weights: Floats
     activation: int
-    lines: Integers
+    lines: Integers | None
     num_cell_values: int
     skip: bool
 
@@ -58,8 +58,7 @@ class CompiledPolicy(NamedTuple):
 MAX_ROWS = 64
 """How many rows one tile of a matrix is multiplied by while it is in the cache."""
 
-NO_LINES = np.zeros((0, 0), np.int64)
-NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU, NO_LINES, 0, False)
+NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU, None, 0, False)
 
 
 @jit()
@@ -111,15 +110,14 @@ def add_row(source: Floats, target: Floats) -> None:
 
 
 @jit()
-def list_contents(network: MlpWeights, cells: Floats, index: Integers) -> None:
+def list_contents(lines: Integers, num_cell_values: int, cells: Floats, index: Integers) -> None:
     """Write the inputs that are 1, by the values of cells."""
-    lines, length = network.lines.shape
-    contents = network.num_cell_values**length
-    for line in range(lines):
+    length = lines.shape[1]
+    contents = num_cell_values**length
+    for line in range(len(lines)):
         content = 0
         for place in range(length - 1, -1, -1):
-            value = int(cells[network.lines[line, place]])
-            content = content * network.num_cell_values + value
+            content = content * num_cell_values + int(cells[lines[line, place]])
         index[line] = line * contents + content
 
 
@@ -143,16 +141,37 @@ def add_rows(matrix: Floats, index: Integers, columns: int, total: Floats) -> No
         column += width
 
 
+@jit(_nrt=True)
+def add_contents(
+    lines: Integers | None,
+    num_cell_values: int,
+    cells: Floats,
+    matrix: Floats,
+    columns: int,
+    total: Floats,
+    stride: int,
+) -> bool:
+    """total += the products of a matrix with the contents of lines in rows of cells; False if there
+    are no lines, and nothing more is compiled then."""
+    if lines is None:
+        return False
+    index = np.empty(len(lines), np.int64)
+    for row in range(len(cells)):
+        list_contents(lines, num_cell_values, cells[row], index)
+        add_rows(matrix, index, columns, total[row * stride :])
+    return True
+
+
 @jit(_nrt=True)  # otherwise it would have the option of the kernel that calls it
 def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
     """Write the outputs, float32 [M, last width], of inputs, float32 [M, first width or cells]."""
-    has_lines = len(network.lines) > 0
-    widest = network.widths[1:].max() if has_lines else network.widths.max()
+    has_lines, widest = network.lines is not None, 0
+    for layer in range(int(has_lines), len(network.widths)):
+        widest = max(widest, network.widths[layer])
     stride, rows = -(-widest // BLOCK) * BLOCK, min(MAX_ROWS, len(inputs))
     x, total = np.empty(rows * stride, np.float32), np.empty(rows * stride, np.float32)
     before, scratch = np.empty(rows * stride, np.float32), np.empty(stride, np.float32)
     masks = np.empty(rows * stride // BLOCK, np.uint64)
-    index = np.empty(len(network.lines), np.int64)
     for begin in range(0, len(inputs), MAX_ROWS):
         given = inputs[begin : begin + MAX_ROWS]
         if not has_lines:
@@ -166,11 +185,8 @@ def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
             first = end + padded
             for row in range(len(given)):
                 copy_row(biases, total[row * stride :])
-            if has_lines and layer == 0:
-                for row in range(len(given)):
-                    list_contents(network, given[row], index)
-                    add_rows(matrix, index, padded, total[row * stride :])
-            else:
+            contents = given, matrix, padded, total, stride
+            if layer > 0 or not add_contents(network.lines, network.num_cell_values, *contents):
                 write_masks(x, masks, stride, len(given), num_inputs)
                 multiply(x, masks, stride, len(given), matrix, num_inputs, padded, total)
             if layer < len(network.widths) - 2:

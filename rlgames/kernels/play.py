@@ -1,6 +1,6 @@
-"""Play of a compiled policy against itself, many plies of many games in one call.
+"""Play of a compiled policy and of random players, many plies of many games in one call.
 
-Letters in shapes: B rows, M moves, A actions.
+Letters in shapes: B rows, P seats, M moves, A actions.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlgames.kernels.choice import best_action, sample_action
+from rlgames.kernels.choice import best_action, random_action, sample_action
 from rlgames.kernels.jit import jit
-from rlgames.kernels.keys import CHANCE, fold
+from rlgames.kernels.keys import CHANCE, fold, uniform
 from rlgames.kernels.mlp import MAX_ROWS, PLANES, CompiledPolicy, forward
 from rlgames.kernels.rules import add_chance, load, observe, store, write_cells
 from rlgames.kernels.stepping import Games, play_row, write_legal
-from rlgames.kernels.words import Array
+from rlgames.kernels.words import Array, compiled
 
 
 class Moves(NamedTuple):
-    """M moves in the order they were made. game: int64, the row of its game; before, after: the
-    positions; action: int64; log_prob, value: float32."""
+    """Room for M moves in the order they are made. game: int64, its number; before, after: the
+    positions; action: int64; log_prob, value: float32, NaN of random moves. sizes: int64 [M], how
+    many moves each ply has. counts: int64 [2], the plies and moves so far."""
 
     game: Array
     before: Games
@@ -28,6 +29,8 @@ class Moves(NamedTuple):
     action: Array
     log_prob: Array
     value: Array
+    sizes: Array
+    counts: Array
 
 
 class Choice(NamedTuple):
@@ -48,9 +51,11 @@ def copy_game(source: Games, row: int, target: Games, place: int) -> None:
 
 
 class Scratch(NamedTuple):
-    """What choices overwrite: legal, bool [A]; weights, float32 [A]; rng, of next_random, uint64
-    [1]."""
+    """What is overwritten. inputs, outputs: float32 [MAX_ROWS, N] of the network. legal: bool [A];
+    weights: float32 [A]; rng: of next_random, uint64 [1]."""
 
+    inputs: Array
+    outputs: Array
     legal: Array
     weights: Array
     rng: Array
@@ -63,22 +68,29 @@ def choose_and_play(
     choice: Choice,
     games: Games,
     row: int,
+    number: int,
     game_key: np.uint64,
+    is_random: bool,
     outputs: Array,
     scratch: Scratch,
     moves: Moves,
     move: int,
 ) -> None:
-    """Choose an action by the outputs of the network, play it in a game, and record the move."""
+    """Choose an action, by the outputs of the network unless it is random, play it in a game, and
+    record the move."""
     key, legal = fold(game_key, games.turn[row]), scratch.legal
-    scores, log_prob = outputs[: len(legal)], np.float32(0)
+    scores, log_prob, value = outputs[: len(legal)], np.float32(0), np.float32(np.nan)
+    if policy.has_value and not is_random:
+        value = outputs[len(legal)]
     write_legal(rules, games, row, legal)
-    if choice.is_greedy:
+    if is_random:
+        action, log_prob = random_action(legal, uniform(key, 0)), np.float32(np.nan)
+    elif choice.is_greedy:
         action = best_action(scores, legal)
     else:
         action, log_prob = sample_action(scores, legal, key, choice.temperature, scratch.weights)
-    moves.game[move], moves.action[move], moves.log_prob[move] = row, action, log_prob
-    moves.value[move] = outputs[len(legal)] if policy.has_value else np.float32(0)
+    moves.game[move], moves.action[move], moves.log_prob[move] = number, action, log_prob
+    moves.value[move] = value
     copy_game(games, row, moves.before, move)
     play_row(rules, games, row, action)
     if not games.done[row]:
@@ -89,51 +101,59 @@ def choose_and_play(
     copy_game(games, row, moves.after, move)
 
 
-@jit(_nrt=True)
+@compiled
 def play_plies(
     rules: Any,
     policy: CompiledPolicy,
     choice: Choice,
     games: Games,
-    keys: Array,
+    numbers: Array,
+    rows: Array,
+    stream: Any,
+    first_game: int,
+    random_seats: Array,
     min_live: int,
+    max_plies: int,
+    scratch: Scratch,
     moves: Moves,
-    sizes: Array,
 ) -> int:
-    """Play plies of the games that are not over, [B], until fewer than min_live of them are left;
-    the number of plies, at most len(sizes).
+    """Play plies of games until fewer than min_live of them are not over, or there is no room for
+    the moves of another one; the number of plies, at most max_plies.
 
-    keys: uint64 [B], of the games. moves: there is room for one ply more than is played. sizes:
-    int64, how many moves each ply had.
+    numbers: int64 [B], of the games, whose random numbers are those of the stream's parts from
+    first_game on. rows: int64, of the games that are not over, overwritten. random_seats: bool
+    [B, P], where a random player sits.
     """
-    inputs = np.empty((MAX_ROWS, policy.num_inputs), np.float32)
-    outputs = np.empty((MAX_ROWS, rules.actions + policy.has_value), np.float32)
-    scratch = Scratch(
-        np.empty(rules.actions, np.bool_),
-        np.empty(rules.actions, np.float32),
-        np.empty(1, np.uint64),
-    )
-    rows = np.flatnonzero(~games.done)
-    live, ply, move = len(rows), 0, 0
-    while live >= min_live and ply < len(sizes) and move + live <= len(moves.game):
+    inputs, outputs = scratch.inputs, scratch.outputs
+    live, ply, move = len(rows), 0, moves.counts[1]
+    while live >= min_live and ply < max_plies and move + live <= len(moves.game):
         still = 0
         for first in range(0, live, MAX_ROWS):
-            count = min(MAX_ROWS, live - first)
-            for at in range(count):
-                position = load(rules.start, games.words, rows[first + at])
+            end, asked = min(first + MAX_ROWS, live), 0
+            for at in range(first, end):
+                row = rows[at]
+                if random_seats[row, games.current_seat[row]]:
+                    continue
+                position = load(rules.start, games.words, row)
                 if policy.open_value == PLANES:
-                    observe(rules, position, inputs[at])
+                    observe(rules, position, inputs[asked])
                 else:
-                    write_cells(rules, position, policy.open_value, inputs[at])
-            forward(policy.network, inputs[:count], outputs[:count])
-            for at in range(count):
-                row = rows[first + at]
-                given = (row, keys[row], outputs[at], scratch, moves, move)
+                    write_cells(rules, position, policy.open_value, inputs[asked])
+                asked += 1
+            forward(policy.network, inputs[:asked], outputs[:asked])
+            asked = 0
+            for at in range(first, end):
+                row = rows[at]
+                is_random = random_seats[row, games.current_seat[row]]
+                key = fold(stream, first_game + numbers[row])
+                given = (row, numbers[row], key, is_random, outputs[asked], scratch, moves, move)
                 choose_and_play(rules, policy, choice, games, *given)
-                move += 1
+                move, asked = move + 1, asked + (not is_random)
                 if not games.done[row]:
                     rows[still] = row
                     still += 1
-        sizes[ply] = live
+        moves.sizes[moves.counts[0]] = live
+        moves.counts[0] += 1
         live, ply = still, ply + 1
+    moves.counts[1] = move
     return ply

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlgames.kernels.choice import random_action
 from rlgames.kernels.jit import jit
 from rlgames.kernels.rules import (
     add_chance,
@@ -115,20 +116,11 @@ def add_chance_to_rows(rules: Any, games: Games, u: Array) -> None:
 
 @jit()
 def sample_rows(rules: Any, games: Games, u: Array, actions: Array) -> None:
-    """Write a uniformly random legal action of every game, int64 [B], from u, float32 [B]: the one
-    with the number floor(u * count)."""
+    """Write a uniformly random legal action of every game, int64 [B], from u, float32 [B]."""
     legal = np.empty(rules.actions, np.bool_)
     for row in range(len(actions)):
         write_legal(rules, games, row, legal)
-        count = 0
-        for action in range(rules.actions):
-            count += legal[action]
-        # The product may be rounded up to the count.
-        nth, action = min(int(u[row] * np.float32(count)), count - 1), -1
-        while nth >= 0:
-            action += 1
-            nth -= legal[action]
-        actions[row] = action
+        actions[row] = random_action(legal, u[row])
 
 
 @jit()

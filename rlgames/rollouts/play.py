@@ -20,7 +20,7 @@ from rlgames.games.game import NOTHING, RESIGNS, Game, State, endless
 from rlgames.games.state import Wants
 from rlgames.players.player import Decision, Player, RandomOpening, ask
 from rlgames.rng import Rng
-from rlgames.rollouts.compiled import CompiledPlay
+from rlgames.rollouts.compiled import MAX_KEPT, CompiledPlay
 from rlgames.rollouts.trajectories import (
     FinalStates,
     PlyRecord,
@@ -131,13 +131,11 @@ class GamePool:
     ) -> FinalStates:
         """Play all games to their ends, or for a window of this many plies.
 
-        on_ply: called with the moves of each ply. The result numbers the games of the window from
-        0, those that started first come first.
+        on_ply: called with the moves of each ply, or of several. The result numbers the games of
+        the window from 0, those that started first come first.
         Raises ConfigError if a game exceeds spec.max_plies.
         """
-        if on_ply is None:
-            return self._advance(plies, lambda record: None, 0.0, self._compiled())[1]
-        return self._advance(plies, on_ply, 0.0, None)[1]
+        return self._advance(plies, on_ply or (lambda record: None), 0.0, self._compiled())[1]
 
     def collect(
         self, plies: int | None = None, progress: float = 0.0
@@ -162,7 +160,11 @@ class GamePool:
         compiled: plays several plies at once; on_ply gets one record of them.
         """
         finished: list[tuple[Tensor, State]] = []
-        num_moves = 0
+        num_moves = room = 0
+        if compiled is not None:
+            most = self.games * self.game.spec.max_plies if plies is None else self.batch * plies
+            room = min(MAX_KEPT, most)
+            compiled.begin(room + self.batch)
         stop = math.inf if plies is None else self.ply + plies
         while self.ply < stop:
             num_live = self._num_live()
@@ -179,10 +181,11 @@ class GamePool:
             if compiled is not None:
                 min_live = max_live_quarters * len(self.state) // 4 + 1
                 limit = min(stop, self.last_ply if is_last else math.inf) - self.ply
-                record = self._play_plies(compiled, min_live, limit)
-                assert record.sizes is not None
-                num_moves, self.ply = num_moves + len(record.game), self.ply + len(record.sizes)
-                on_ply(record)
+                self._play_plies(compiled, min_live, limit)
+                if compiled.num_moves >= room:
+                    num_moves += compiled.num_moves
+                    on_ply(compiled.record(self.seating))
+                    compiled.begin(room + self.batch)
                 continue
             num_moves += num_live
             player = None
@@ -199,15 +202,18 @@ class GamePool:
             before, after = public.without_views(), self.state.without_views()
             on_ply(PlyRecord(before, decision, self.game_index, player, after))
             self.ply += 1
+        if compiled is not None and compiled.num_moves:
+            num_moves += compiled.num_moves
+            on_ply(compiled.record(self.seating))
         return self._end_window(finished, num_moves)
 
-    def _play_plies(self, compiled: CompiledPlay, min_live: int, limit: float) -> PlyRecord:
+    def _play_plies(self, compiled: CompiledPlay, min_live: int, limit: float) -> None:
         """Plies until fewer than min_live games are left, or as many as the limit."""
-        rng = self.rng[self.first_game + self.game_index]
+        seating = None if self.seating is None else self.seating[self.game_index]
+        given = self.game_index, seating, self.rng, self.first_game, min_live
         plies = int(min(limit, self.game.spec.max_plies))
-        record, state = compiled.play(cast(BoardState, self.state), rng, min_live, plies)
-        self.state = state
-        return replace(record, game=self.game_index[record.game])
+        played, self.state = compiled.play(cast(BoardState, self.state), *given, plies)
+        self.ply += played
 
     def _with_openings(
         self, openings: Openings, player: Tensor | None
@@ -276,7 +282,7 @@ class GamePool:
 
 def first_places(rng: Rng, first: int, count: int) -> Rng:
     """Of a stream, the random numbers of the first positions of games from this one on."""
-    return rng[first : first + count].fold_in(START)
+    return rng.plies(torch.arange(count), torch.full((count,), START), first)
 
 
 def sampled_by_game(game: Game[Any]) -> InitialStates:

@@ -342,7 +342,7 @@ class LeafEvaluator:
         network, weights, settings = self.network, self._weights, self._settings
         max_rows = MAX_COMPILED_ROWS if len(weights.widths) else 0
         is_uniform = self.policy is None
-        if is_uniform or len(weights.lines) or (max_rows and weights.activation == RELU):
+        if is_uniform or weights.lines is not None or (max_rows and weights.activation == RELU):
             max_rows = sys.maxsize
         rolls_out, has_points = settings.leaf != "value", self.game.spec.seats == 1
         return Evaluator(

@@ -36,8 +36,12 @@ MAX_OPENINGS = 10_000
 """The most openings of a game whose positions are listed."""
 
 MAX_POSITIONS = 1e11
-"""Games whose rules allow more positions than this, most of them unreachable, are not tried unless
-the number of positions is limited."""
+"""Games whose rules allow more positions than this, most of them unreachable, are not tried, only
+a limited number of the positions that can follow from others."""
+
+MAX_GRAPH_POSITIONS = 50_000
+"""Trainings know exploitability and the exact mean of random play of games of at most this many
+positions. It is a count, so that the same is known on every machine, however busy."""
 
 
 @dataclass
@@ -95,7 +99,8 @@ class Graph:
             openings = game.openings(MAX_OPENINGS)
         else:
             openings = roots, torch.full((len(roots),), 1 / len(roots), dtype=torch.float64)
-        is_vast = game.spec.max_positions > MAX_POSITIONS and max_positions == float("inf")
+        is_limited = roots is not None and max_positions < float("inf")
+        is_vast = game.spec.max_positions > MAX_POSITIONS and not is_limited
         if openings is None or is_vast:
             raise OutOfBudget(f"{game.spec.name} has too many positions to list")
         self.game, self.layers = game, dict[int, _Layer]()
@@ -246,8 +251,10 @@ def _enqueue(queue: dict[int, list[Tensor]], keys: Tensor, depths: Tensor) -> No
         queue.setdefault(depth, []).append(keys[depths == depth].unique())
 
 
-def find_graph(game: Game[Any], seconds: float, max_positions: float = math.inf) -> Graph | None:
-    """All positions of a game without hidden information, or None beyond the time or 4 GiB."""
+def find_graph(
+    game: Game[Any], seconds: float = math.inf, max_positions: float = math.inf
+) -> Graph | None:
+    """All positions of a game without hidden information, or None beyond a limit or 4 GiB."""
     if not seconds:
         return None
     try:

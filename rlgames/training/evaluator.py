@@ -16,16 +16,11 @@ from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.rng import Rng
 from rlgames.sampling import Sampling
-from rlgames.solvers.graph import Graph, exploitability, find_graph
+from rlgames.solvers.graph import MAX_GRAPH_POSITIONS, Graph, exploitability, find_graph
 
 if TYPE_CHECKING:
     from rlgames.rollouts.holdout import Split
     from rlgames.solvers.position import Solver
-
-MAX_GRAPH_POSITIONS = 50_000
-"""Exploitability is computed during training for games of at most this many positions."""
-
-GRAPH_SECONDS = 60.0
 
 FINAL_EVAL_FACTOR = 4
 """The final evaluation plays this many times the games of one during training."""
@@ -87,7 +82,7 @@ class Evaluator:
         self.graph: Graph | None = None
         is_listed = find(game, InvertibleKey) is not None and not game.spec.hidden
         if opponent is not None and is_listed and game.device.type == "cpu":
-            self.graph = find_graph(game, GRAPH_SECONDS, max_positions=MAX_GRAPH_POSITIONS)
+            self.graph = find_graph(game, max_positions=MAX_GRAPH_POSITIONS)
         self.goal_metric = GOAL_METRICS[game.spec.goal]
         self.best_by = best_by or ("exploitability" if self.graph else self.goal_metric)
         is_measured = {

@@ -7,7 +7,7 @@ from helpers import generator, make_small_game, rng
 from rlgames.config.conf import option_names
 from rlgames.games.board_game import BoardGame
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.players.player import Agent, Random
+from rlgames.players.player import Agent, ObservingRandom, Random
 from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
 from rlgames.rollouts.compiled import CompiledPlay
@@ -43,7 +43,7 @@ def check_equal(compiled, looped):
     for name in ("log_prob", "state_value"):
         column, other = getattr(moves, name), getattr(expected, name)
         assert (column is None) == (other is None), name
-        assert column is None or torch.allclose(column, other, atol=2e-5), name
+        assert column is None or torch.allclose(column, other, atol=2e-5, equal_nan=True), name
 
 
 @pytest.mark.parametrize("name", BOARD_GAMES)
@@ -53,6 +53,16 @@ def test_it_plays_every_board_game_as_the_loop_does(name):
     pools = [GamePool(game, [player], 70, rng(3), batch=23, first_game=5) for _ in range(2)]
     assert pools[0]._compiled() is not None
     check_equal(pools[0].collect(), in_a_loop(pools[1]))
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "hex", "2048"])
+def test_random_players_sit_at_any_seat(name):
+    game = make_small_game(name)
+    seating = torch.tensor([[0, 1], [1, 0], [1, 1], [0, 0]]).repeat(20, 1)[:, : game.spec.seats]
+    for players in ([agent(game, Argmax("first")), Random(game)], [Random(game)] * 2):
+        pools = [GamePool(game, players, 80, rng(3), batch=30, seating=seating) for _ in range(2)]
+        assert pools[0]._compiled() is not None
+        check_equal(pools[0].collect(), in_a_loop(pools[1]))
 
 
 @pytest.mark.parametrize("sampling", [Argmax("first"), Stochastic(0.3)], ids=["argmax", "0.3"])
@@ -107,8 +117,8 @@ def test_others_play_in_the_loop():
 
     other = Wrapped(game, [8], "relu", "orthogonal", True, True, generator(1), False)
     others = [
-        [Random(game)],
-        [own, Random(game)],
+        [own, agent(game)],
+        [own, ObservingRandom(game)],
         [Agent(game, own.policy, EpsilonGreedy(0.1, None, "first"))],
         [Agent(game, own.policy, Argmax("random"))],
         [Agent(game, other, Stochastic(1.0))],

@@ -1,6 +1,7 @@
 """What an evaluation measures."""
 
 import json
+from itertools import count
 
 import numpy as np
 import pytest
@@ -105,3 +106,15 @@ def test_the_standard_error_of_points_is_that_of_its_games():
 
 def test_metrics_have_one_row_each():
     assert sorted([*EVAL_METRICS, "regret"]) == sorted(METRICS)
+
+
+@pytest.mark.parametrize("name", ["2048", "tictactoe"])
+def test_what_is_known_of_a_game_does_not_depend_on_the_clock(name, monkeypatch):
+    def known():
+        training = training_of(*GAMES[name][0])
+        training.references.compute_random()
+        return training.references.as_dict(), training.evaluator.best_by
+
+    before = known()
+    monkeypatch.setattr("time.perf_counter", count(step=3600.0).__next__)
+    assert known() == before
