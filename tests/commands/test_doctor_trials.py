@@ -82,7 +82,7 @@ def test_candidates_begin_with_the_nearest_preset():
         training_of("experiment=2048_3x3_ntuple", "fours=0.2", "lr=0.25", "window=7")
     )
     assert found.base == "preset 2048_3x3_ntuple"
-    assert found.together.parts == ("window=64", "lr=1.0")
+    assert [each.parts for each in found.together] == [("window=64", "lr=1.0")]
     assert found.single == [Change(("window=64",)), Change(("lr=1.0",))]
     assert any("learner=ppo" in each.words for each in found.generic)
 
@@ -91,7 +91,8 @@ def test_without_a_preset_the_defaults_of_the_learner_are_tried():
     words = ["game=salvo", "learner=dqn", "learner.target_every=100000"]
     found = candidates(training_of(*words))
     assert found.base == "defaults of learner=dqn"
-    assert found.together.parts == ("learner.target_every=1",)
+    assert [each.parts for each in found.together] == [("learner.target_every=1",)]
+    assert found.single == []
 
 
 def test_every_change_has_its_own_folder_with_a_portable_name():
@@ -166,24 +167,36 @@ def test_of_changes_that_help_the_one_with_the_most_seeds_is_first(trials):
 
 def test_trainings_that_are_there_go_on(trials):
     change = Change(("lr=0.3", "schedule_games=null"))
-    (first,) = trials._task(change, 0, 200).arguments[0]
+    games, first = trials._task(change, 0, 200).arguments
+    assert games == 200
     assert first[0] == "train"
-    assert {"lr=0.3", "seed=0", "schedule_games=400", "games=200", "eval_every=100"} <= {*first}
+    assert {"lr=0.3", "seed=0", "schedule_games=null", "eval_every=100"} <= {*first}
     path = write_run(trials.path(change, 0), turns=[7.0, 7.0])
     (path / "checkpoints").mkdir()
     (path / "checkpoints/latest.safetensors").touch()
     assert trials._has_played(change, 0, 200)
     assert not trials._has_played(change, 0, 300)
-    assert trials._task(change, 0, 300).arguments[0] == [["resume", str(path), "games=300"]]
+    assert trials._task(change, 0, 300).arguments == (300, ["resume", str(path)])
     assert trials._has_played(UNCHANGED, 0, 400)
     assert not trials._has_played(UNCHANGED, 1, 100)
 
 
-@pytest.mark.parametrize(("seconds", "games"), [(60.0, 400), (20.0, 200), (10.0, 100), (1.0, 100)])
-def test_with_more_time_trainings_begin_with_more_games(trials, seconds, games):
+@pytest.mark.parametrize(("seconds", "games"), [(60, 400), (17, 300), (10, 100), (5, 0), (1, 0)])
+def test_with_more_time_changes_begin_with_more_games(trials, seconds, games):
     trials.seconds = seconds
     trials.run = SimpleNamespace(run=SimpleNamespace(seconds=9.0, games=400))
-    assert trials.first_games(2) == games
+    assert trials.affordable(2) == games
+
+
+def test_parts_of_a_change_play_as_many_games_as_it_takes_to_show(trials):
+    change = Change(("lr=0.3", "batch=8"))
+    write_run(trials.path(change, 0), turns=[8.0, 7.5, 6.0, 5.0])
+    assert trials.shows_after(trials.outcome(change)) == 300
+    part = Change(("lr=0.3",))
+    write_run(trials.path(part, 0), turns=[8.0, 7.0, 6.25])
+    trials.tried |= {part: None, change: None}
+    assert [each.change for each in trials.ranked(300)] == [part, change]
+    assert [each.change for each in trials.ranked()] == [change, part]
 
 
 def test_try_takes_one_run_that_has_ended(typed, tmp_path):
@@ -208,5 +221,6 @@ def test_trying_finds_the_setting_that_broke_a_run(rlgames, tmp_path):
     assert "this helps: lr=0.002\n   rlgames train broken lr=0.002" in said
     again = json.loads(rlgames("doctor", "broken", "try=0.1", "format=json").stdout)
     assert again["tried"][0]["try"] == "lr=0.002"
-    assert "lr=0.002" in {path.name for path in (tmp_path / "broken/doctor").iterdir()}
+    (tried,) = (tmp_path / "broken/doctor").glob("lr=0.002-*/0")
+    assert json.loads((tried / "run.json").read_text())["status"] == "interrupted"
     assert len(json.loads(rlgames("report", ".", "format=json").stdout)["runs"]) == 1
