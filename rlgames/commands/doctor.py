@@ -171,8 +171,10 @@ def show_tried(run: Training, tried: Sequence[Outcome], plugins: Sequence[str]) 
         Column("it is", [each.status for each in rows], is_text=True),
     ]
     print_table("after equally many games", columns, "table")
-    if rows[0].status == "better":
-        command = command_for_run("train", run.run.path, plugins, *rows[0].change.words)
-        print(*map(printable, [f"this helps: {rows[0].change}", f"   {command}"]), sep="\n")
-    else:
+    best = rows[0]
+    if best.status != "better":
         print("nothing that was tried helps")
+        return
+    verb = "helps" if len(best.values) > 1 else "seems to help, with one seed"
+    command = command_for_run("train", run.run.path, plugins, *best.change.words)
+    print(*map(printable, [f"this {verb}: {best.change}", f"   {command}"]), sep="\n")

@@ -15,7 +15,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -127,8 +126,7 @@ class Trials:
         self.run, self.seconds, self.parallel, self.plugins = run, seconds, parallel, plugins
         settings = run.run.settings
         self.seed = int(settings["seed"])
-        evaluated = self._curve(run.run.path)[0]
-        self.total = int(evaluated[-1] if evaluated else settings["games"])
+        self.total = int(max(self._curve(run.run.path), default=settings["games"]))
         every = settings["eval_every"] or max(1, settings["games"] // 20)
         self.every = min(int(every), self.total)
         self.lowest = min(self.total, math.ceil(MIN_PART * self.total / self.every) * self.every)
@@ -200,7 +198,7 @@ class Trials:
 
     def shows_after(self, best: Outcome) -> int:
         """After how many games a change that helps was ahead by a good part of what it gains."""
-        for games in self._curve(self.path(best.change, self.seed))[0]:
+        for games in self._curve(self.path(best.change, self.seed)):
             then = self.outcome(best.change, games)
             if then.status == "better" and then.gain >= SHOWN_GAIN * best.gain:
                 return then.games
@@ -251,9 +249,8 @@ class Trials:
 
     def _has_played(self, change: Change, seed: int, games: int) -> bool:
         path = self.path(change, seed)
-        played = self._curve(path)[0] or [0]
         is_over = path == self.run.run.path or read_info(path).status == "failed"
-        return is_over or played[-1] >= games
+        return is_over or max(self._curve(path), default=0) >= games
 
     def _task(self, change: Change, seed: int, games: int) -> Task:
         path = self.path(change, seed).absolute()
@@ -265,38 +262,40 @@ class Trials:
         more = [f"plugins=[{','.join(self.plugins)}]"] if self.plugins else []
         return Task(train_until, (games, [*words, *more]), path, games)
 
-    def _curve(self, path: Path) -> tuple[list[float], list[float], float | None]:
-        """The evaluations of a run: games, the metric, and half of the last one's interval."""
-        lines = self.run.lines
-        if path != self.run.run.path:
-            lines = []
-            with suppress(ConfigError, OSError):
-                lines = Training.read(path).lines
+    def _curve(self, path: Path) -> dict[float, tuple[float, float]]:
+        """The evaluations of a training, by games: the metric and its standard error."""
+        run = self.run
+        if path != run.run.path:
+            try:
+                run = Training.read(path)
+            except (ConfigError, OSError):
+                return {}
         name = f"eval/{self.run.metric}"
-        known = [line for line in lines if name in line]
-        error = known[-1].get(f"{name}_std_error") if known else None
-        half = Z_95 * error if error else None
-        return [line["games"] for line in known], [line[name] for line in known], half
+        return {
+            line["games"]: (line[name], line.get(f"{name}_std_error", 0.0))
+            for line in run.lines
+            if name in line
+        }
 
-    def _values(self, change: Change, games: float) -> list[float]:
-        """The metric of each seed after so many games, of those that have played them."""
-        values = list[float]()
-        for seed in range(self.seed, self.seed + MAX_SEEDS):
-            played, known, _ = self._curve(self.path(change, seed))
-            if played and played[-1] >= 0.95 * games:
-                values.append(known[min(range(len(played)), key=lambda n: abs(played[n] - games))])
-        return values
+    def _curves(self, change: Change) -> list[dict[float, tuple[float, float]]]:
+        """The evaluations of each seed that has any."""
+        seeds = range(self.seed, self.seed + MAX_SEEDS)
+        return [curve for seed in seeds if (curve := self._curve(self.path(change, seed)))]
 
     def outcome(self, change: Change, games: float = math.inf) -> Outcome:
         """What a change has reached after so many games, or what it has played, compared with the
         run after as many."""
-        paths = [self.path(change, seed) for seed in range(self.seed, self.seed + MAX_SEEDS)]
-        curves = [curve for path in paths if (curve := self._curve(path))[0]]
+        curves = self._curves(change)
         if not curves:
-            failed = any(read_info(path).status == "failed" for path in paths)
+            failed = read_info(self.path(change, self.seed)).status == "failed"
             return Outcome(change, "failed" if failed else "not finished")
-        games = min(games, *(played[-1] for played, _, _ in curves))
-        values, control = self._values(change, games), self._values(UNCHANGED, games)
+        games = min(games, *map(max, curves))
+
+        def reached(curves: Sequence[dict[float, tuple[float, float]]]) -> list[float]:
+            long = [curve for curve in curves if max(curve) >= 0.95 * games]
+            return [curve[min(curve, key=lambda each: abs(each - games))][0] for curve in long]
+
+        values, control = reached(curves), reached(self._curves(UNCHANGED))
         if not control and self.run.random == self.run.random:
             control = [self.run.random]  # of a run that failed before its first evaluation
         sign, margin, status = self.run.sign, self.margin(values), "the same"
@@ -306,7 +305,8 @@ class Trials:
             status = "better"
         elif gain < -margin:
             status = "worse"
-        half = curves[0][2] if len(curves) == 1 else None
+        error = [*curves[0].values()][-1][1]
+        half = Z_95 * error if error and len(curves) == 1 else None
         return Outcome(change, status, int(games), values, control, gain, half)
 
     def margin(self, values: Sequence[float]) -> float:
@@ -345,10 +345,9 @@ def minimal(
         others = [[part for part in kept if part not in subset] for subset in subsets]
         smaller = first_that_helps([*subsets, *(others if len(subsets) > 2 else [])])
         if smaller is not None:
-            pieces = 2 if smaller in subsets else max(pieces - 1, 2)
-            kept = smaller
-        elif size == 1:
-            break
-        else:
+            kept, pieces = smaller, 2 if smaller in subsets else max(pieces - 1, 2)
+        elif size > 1:
             pieces = min(2 * pieces, len(kept))
+        else:
+            break
     return kept
