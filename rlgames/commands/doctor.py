@@ -77,17 +77,18 @@ def run(cfg: Any) -> Result:
         raise ConfigError(f"{training.run.path} still trains", "stop it, or wait, before try=")
     if not training.is_weak:
         return result
-    if seconds is True:
-        seconds = min(MAX_SECONDS, max(training.run.seconds or 0.0, 1.0))
     with redirect_stdout(sys.stdout if cfg.format == "table" else sys.stderr):
         return try_changes(cfg, result, training, seconds)
 
 
 def try_changes(cfg: Any, result: Result, training: Training, seconds: float) -> Result:
-    """Try what may help a run, for so many seconds; after Ctrl-C with what is known."""
+    """Try what may help a run, for so many seconds, True: as long as the run took, with the start
+    of its process; after Ctrl-C with what is known."""
     from rlgames.commands.doctor_changes import candidates
-    from rlgames.commands.doctor_trials import Trials
+    from rlgames.commands.doctor_trials import START_SECONDS, Trials
 
+    if seconds is True:
+        seconds = min(MAX_SECONDS, START_SECONDS + (training.run.seconds or 0.0))
     trials = Trials(training, seconds, cfg.jobs or num_cores(), cfg.plugins)
     found, code = candidates(training), 0
     cost = (
