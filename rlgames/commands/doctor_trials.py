@@ -317,13 +317,13 @@ class Trials:
 
     def ranked(self, games: float = math.inf) -> list[Outcome]:
         """What was tried, after at most so many games: better ones first, of these the ones with
-        the most games and seeds; of several that gain nearly as much as the best the smallest
+        the most seeds and games; of several that gain nearly as much as the best the smallest
         change."""
         every = [self.outcome(each, games) for each in self.tried]
         best = max((each.gain for each in every), default=0.0)
 
         def order(each: Outcome) -> tuple[bool, int, int, bool, int, float]:
-            is_far, played = each.gain < KEPT_GAIN * best, (-each.games, -len(each.values))
+            is_far, played = each.gain < KEPT_GAIN * best, (-len(each.values), -each.games)
             size = 0 if is_far else len(each.change.words)
             return each.status != "better", *played, is_far, size, -each.gain
 
