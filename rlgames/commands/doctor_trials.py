@@ -176,7 +176,7 @@ class Trials:
             games = min(self.total, 2 * games)
         if best is not None:
             games = self.shows_after(best)
-            if best.change in found.together:
+            if best.change in (*found.together, *found.single):
                 others = [change for change in others if change not in found.generic]
         else:
             games = time_for_others or self.lowest
@@ -190,8 +190,10 @@ class Trials:
                 pool = [*pool, each.change][:MAX_KEPT]
         while pool and not self.is_late():
             games, seeds = min(self.total, 2 * games), 2 if len(pool) > 1 else MAX_SEEDS
-            self.train([UNCHANGED, *pool], games, seeds, share=1.0)
-            if games == self.total and len(pool) == 1:
+            if self.outcome(pool[0]).status != "better":
+                seeds = 1  # other seeds say nothing yet
+            has_trained = self.train([UNCHANGED, *pool], games, seeds, share=1.0)
+            if games == self.total and len(pool) == 1 and not has_trained:
                 return
             kept = [each.change for each in self.ranked(games) if each.change in pool]
             pool = kept[: max(1, len(pool) // 2)]
@@ -226,8 +228,9 @@ class Trials:
 
     def train(
         self, changes: Sequence[Change], games: int, seeds: int = 1, share: float = SEARCH_SHARE
-    ) -> None:
-        """Train changes up to these games, as far as this share of the time allows."""
+    ) -> bool:
+        """Train changes up to these games, as far as this share of the time allows. Returns whether
+        any had not played them."""
         assert self._runner is not None
         self.tried |= dict.fromkeys(each for each in changes if each.parts)
         jobs = [
@@ -237,9 +240,9 @@ class Trials:
             if not self._has_played(change, seed, games)
         ]
         for first in range(0, len(jobs), self.parallel):
-            if self.is_late(share):
-                return
-            self._runner.run(jobs[first : first + self.parallel])
+            if not self.is_late(share):
+                self._runner.run(jobs[first : first + self.parallel])
+        return bool(jobs)
 
     def path(self, change: Change, seed: int) -> Path:
         """The directory of a training."""
@@ -249,7 +252,7 @@ class Trials:
 
     def _has_played(self, change: Change, seed: int, games: int) -> bool:
         path = self.path(change, seed)
-        is_over = path == self.run.run.path or read_info(path).status == "failed"
+        is_over = path == self.run.run.path or read_info(path).status in ("failed", "done")
         return is_over or max(self._curve(path), default=0) >= games
 
     def _task(self, change: Change, seed: int, games: int) -> Task:

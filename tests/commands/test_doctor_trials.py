@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace
@@ -10,7 +11,13 @@ import pytest
 from helpers import check_refused
 from written_runs import write_run
 
-from rlgames.commands.doctor_changes import UNCHANGED, Change, candidates, differing_parts
+from rlgames.commands.doctor_changes import (
+    UNCHANGED,
+    Candidates,
+    Change,
+    candidates,
+    differing_parts,
+)
 from rlgames.commands.doctor_trials import Trials, minimal
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -149,20 +156,39 @@ def test_what_learns_is_better_than_a_run_that_failed_at_its_start(trials, rando
     assert trials.outcome(change).status == "better"
 
 
-def test_of_changes_that_help_alike_the_smallest_is_first(trials):
-    changes = [Change(("lr=0.3", "batch=8")), Change(("lr=0.3",)), Change(("batch=8",))]
-    for change, turns in zip(changes, (5.0, 5.1, 8.0), strict=True):
-        write_run(trials.path(change, 0), turns=[turns, turns])
-        trials.tried[change] = None
-    assert [each.change for each in trials.ranked()] == [changes[1], changes[0], changes[2]]
+RANKED = {  # the turns of each seed, the best change first
+    "the smallest": {"lr=0.3": [[5.1]], "lr=0.3,batch=8": [[5.0]], "batch=8": [[8.0]]},
+    "the most seeds": {"lr=0.4": [[5.5], [5.5]], "lr=0.3": [[5.0, 5.0]]},
+}
 
 
-def test_of_changes_that_help_the_one_with_the_most_seeds_is_first(trials):
-    for lr, seeds in (("lr=0.3", [5.0]), ("lr=0.4", [5.5, 5.5])):
+@pytest.mark.parametrize("first", RANKED)
+def test_of_changes_that_help_one_is_first(trials, first):
+    for parts, seeds in reversed(RANKED[first].items()):
+        change = Change(tuple(parts.split(",")))
         for seed, turns in enumerate(seeds):
-            write_run(trials.path(Change((lr,)), seed), turns=[turns, turns])
-        trials.tried[Change((lr,))] = None
-    assert [str(each.change) for each in trials.ranked()] == ["lr=0.4", "lr=0.3"]
+            write_run(trials.path(change, seed), turns=turns)
+        trials.tried[change] = None
+    assert [",".join(each.change.parts) for each in trials.ranked()] == [*RANKED[first]]
+
+
+@pytest.mark.parametrize("needed", ["a", "ah"])
+def test_the_search_ends_with_the_smallest_change_that_helps_and_several_seeds(trials, needed):
+    words = [f"{name}=1" for name in "abcdefgh"]
+
+    def train(change, seed, games):
+        helps = all(f"{name}=1" in change.parts for name in needed)
+        shutil.rmtree(trials.path(change, seed), ignore_errors=True)
+        write_run(trials.path(change, seed), "interrupted", [8.0 - helps] * (games // 100))
+
+    trials._task = train
+    trials._runner = SimpleNamespace(run=lambda jobs: [job.prepare() for job in jobs])
+    single = [Change((word,)) for word in words]
+    trials._search(Candidates("", [Change(tuple(words))], single, [], [Change(("z=1",))]))
+    best = trials.ranked()[0]
+    assert best.change.parts == tuple(f"{name}=1" for name in needed)
+    assert (best.status, best.games, len(best.values)) == ("better", 400, 3)
+    assert Change(("z=1",)) not in trials.tried
 
 
 def test_trainings_that_are_there_go_on(trials):
@@ -171,7 +197,7 @@ def test_trainings_that_are_there_go_on(trials):
     assert games == 200
     assert first[0] == "train"
     assert {"lr=0.3", "seed=0", "schedule_games=null", "eval_every=100"} <= {*first}
-    path = write_run(trials.path(change, 0), turns=[7.0, 7.0])
+    path = write_run(trials.path(change, 0), "interrupted", [7.0, 7.0])
     (path / "checkpoints").mkdir()
     (path / "checkpoints/latest.safetensors").touch()
     assert trials._has_played(change, 0, 200)
