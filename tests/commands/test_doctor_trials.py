@@ -243,7 +243,7 @@ def test_nothing_is_tried_for_a_run_that_has_reached_the_optimum(typed, tmp_path
 def test_trying_finds_the_setting_that_broke_a_run(rlgames, tmp_path):
     words = [*SMALL, "games=4000", "batch=256", "lr=1e-7", "policy.activation=tanh", "out=broken"]
     assert rlgames("train", *words).returncode == 0
-    said = rlgames("doctor", "broken", "try=400").stdout
+    said = rlgames("doctor", "broken", "try=200").stdout
     assert ": lr=0.002\n   rlgames train broken lr=0.002" in said
     again = json.loads(rlgames("doctor", "broken", "try=0.1", "format=json").stdout)
     assert again["tried"][0]["try"] == "lr=0.002"
