@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,62 +23,27 @@ from rlgames.terminal.jobs import jobs_view
 from rlgames.terminal.tables import Column, print_table
 
 if TYPE_CHECKING:
-    from rlgames.commands.doctor_changes import Candidates
-    from rlgames.commands.doctor_trials import Outcome, Trials
+    from rlgames.commands.doctor_trials import Outcome
 
 MAX_SECONDS = 300.0
 """The longest time of try=true."""
 
 
 @dataclass(frozen=True)
-class Tried:
-    """What trying has shown, the best first. plugins: of the command."""
-
-    run: Training
-    outcomes: Sequence[Outcome]
-    plugins: list[str] = field(default_factory=list)
-
-    def command(self, outcome: Outcome) -> str:
-        """What to type to train with a change."""
-        return command_for_run("train", self.run.run.path, self.plugins, *outcome.change.words)
-
-    def show(self) -> None:
-        """Print a table, and what to do."""
-        from rlgames.commands.doctor_trials import cell
-
-        rows = [each for each in self.outcomes if each.status != "not finished"]
-        if not rows:
-            print("the time was too short: no change was evaluated; the same command goes on")
-            return
-        metric, best = self.run.metric, rows[0]
-        columns = [
-            Column("change", [str(each.change) for each in rows], is_text=True),
-            Column("games", [f"{each.games:,}" if each.values else "" for each in rows]),
-            Column(metric, [each.cell(metric) for each in rows]),
-            Column(f"unchanged: {metric}", [cell(metric, each.control) for each in rows]),
-            Column("it is", [each.status for each in rows], is_text=True),
-        ]
-        print_table("after equally many games", columns, "table")
-        if best.status == "better":
-            print(printable(f"this helps: {best.change}"))
-            print(printable(f"   {self.command(best)}"))
-        else:
-            print("nothing that was tried helps")
-
-
-@dataclass(frozen=True)
 class Result:
-    """What was read of each run. damaged: why the others could not be. tried: with try=."""
+    """What was read of each run. damaged: why the others could not be. tried: with try=, the best
+    first. plugins: of the command."""
 
     runs: dict[Path, Training]
     damaged: dict[Path, str]
-    tried: Tried | None = None
+    plugins: list[str]
+    tried: list[Outcome] | None = None
     exit_code: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
         rows = [(str(path), run, diagnose(run)) for path, run in self.runs.items()]
-        tried = {} if self.tried is None else {"tried": [e.as_dict() for e in self.tried.outcomes]}
+        tried = {} if self.tried is None else {"tried": [each.as_dict() for each in self.tried]}
         return {
             "findings": [{"run": path} | each for path, _, found in rows for each in found],
             "no_finding": [
@@ -94,7 +59,7 @@ def run(cfg: Any) -> Result:
     if not cfg.runs:
         raise ConfigError("doctor needs a run", "as in: rlgames doctor outputs")
     seconds = getattr(cfg, "try")
-    result = Result({}, {})
+    result = Result({}, {}, cfg.plugins)
     for path in find_runs([str(run_path(name)) for name in cfg.runs]):
         try:
             result.runs[path] = Training.read(path)
@@ -112,38 +77,32 @@ def run(cfg: Any) -> Result:
         raise ConfigError(f"{training.run.path} still trains", "stop it, or wait, before try=")
     if not training.is_weak:
         return result
-    if seconds is True:
-        seconds = min(MAX_SECONDS, max(training.run.seconds or 0.0, 1.0))
     with redirect_stdout(sys.stdout if cfg.format == "table" else sys.stderr):
         return try_changes(cfg, result, training, seconds)
 
 
 def try_changes(cfg: Any, result: Result, training: Training, seconds: float) -> Result:
-    """Try what may help a run, for so many seconds; after Ctrl-C with what is known."""
+    """Try what may help a run, for so many seconds, True: as long as the run took, with the start
+    of its process; after Ctrl-C with what is known."""
     from rlgames.commands.doctor_changes import candidates
-    from rlgames.commands.doctor_trials import Trials
+    from rlgames.commands.doctor_trials import START_SECONDS, Trials
 
+    if seconds is True:
+        seconds = min(MAX_SECONDS, START_SECONDS + (training.run.seconds or 0.0))
     trials = Trials(training, seconds, cfg.jobs or num_cores(), cfg.plugins)
     found, code = candidates(training), 0
-    print(printable(_cost(trials, found)), flush=True)
+    cost = (
+        f"tries up to {counted(len(found), 'change')} in {seconds:.0f} s (first those to the "
+        f"{found.base}), {counted(trials.parallel, 'training')} at a time, and keeps them in "
+        f"{training.run.path / TRIALS}"
+    )
+    print(printable(cost), flush=True)
     try:
         with jobs_view() as view:
             trials.search(found, view)
     except Interrupted:
         code = INTERRUPTED
-    tried = Tried(training, trials.ranked(), cfg.plugins)
-    return replace(result, tried=tried, exit_code=code)
-
-
-def _cost(trials: Trials, found: Candidates) -> str:
-    """What trying will cost."""
-    first = trials.first_games(found.num_first)
-    return (
-        f"tries up to {counted(len(found), 'change')} (first those to the {found.base}), each with "
-        f"{first:,} of {counted(trials.total, 'game')}, then the best with more; it takes "
-        f"{trials.seconds:.0f} s, {counted(trials.parallel, 'training')} at a time, and keeps them "
-        f"in {trials.run.run.path / TRIALS}"
-    )
+    return replace(result, tried=trials.ranked(), exit_code=code)
 
 
 def with_scores(training: Training) -> Training:
@@ -191,7 +150,32 @@ def show(result: Result) -> None:
             if still_improves(training):
                 lines.append(f"   try rlgames resume {path} games={2 * training.run.games}")
         print(*map(printable, lines), sep="\n")
+        if result.tried is not None:  # of the only run
+            show_tried(training, result.tried, result.plugins)
     for path, why in result.damaged.items():
         print(printable(f"{path}: damaged ({why})"))
-    if result.tried is not None:
-        result.tried.show()
+
+
+def show_tried(run: Training, tried: Sequence[Outcome], plugins: Sequence[str]) -> None:
+    """Print a table of what was tried, and what to do. plugins: of the command."""
+    from rlgames.commands.doctor_trials import cell
+
+    rows = [each for each in tried if each.status != "not finished"]
+    if not rows:
+        print("the time was too short: no change was evaluated; the same command goes on")
+        return
+    columns = [
+        Column("change", [str(each.change) for each in rows], is_text=True),
+        Column("games", [f"{each.games:,}" if each.values else "" for each in rows]),
+        Column(run.metric, [cell(run.metric, each.values, each.half) for each in rows]),
+        Column(f"unchanged: {run.metric}", [cell(run.metric, each.control) for each in rows]),
+        Column("it is", [each.status for each in rows], is_text=True),
+    ]
+    print_table("after equally many games", columns, "table")
+    best = rows[0]
+    if best.status != "better":
+        print("nothing that was tried helps")
+        return
+    verb = "helps" if len(best.values) > 1 else "seems to help, with one seed"
+    command = command_for_run("train", run.run.path, plugins, *best.change.words)
+    print(*map(printable, [f"this {verb}: {best.change}", f"   {command}"]), sep="\n")

@@ -57,8 +57,6 @@ class Change:
     def folder(self) -> str:
         """The name of its folder, which every system can have."""
         name = re.sub(r"[^\w.=,+-]+", "_", str(self))
-        if name == str(self) and len(name) < 60:
-            return name
         return f"{name[:50]}-{hashlib.sha256(str(self).encode()).hexdigest()[:8]}"
 
 
@@ -69,23 +67,19 @@ UNCHANGED = Change()
 class Candidates:
     """What can be tried.
 
-    base: the name of the preset, in words. together: all that differs from it; single: each part of
-    that, if there are several. remedies: of the rules. generic: what often helps.
+    base: the name of the preset, in words. together: a change with all that differs from it, if
+    anything does; single: each part of that, if there are several. remedies: of the rules. generic:
+    what often helps.
     """
 
     base: str
-    together: Change
+    together: list[Change]
     single: list[Change]
     remedies: list[Change]
     generic: list[Change]
 
     def __len__(self) -> int:
-        return sum(map(len, (self.together.parts[:1], self.single, self.remedies, self.generic)))
-
-    @property
-    def num_first(self) -> int:
-        """About how many trainings the first games are for, with those of smaller sets."""
-        return len(self) + 2 * len(self.single)
+        return sum(map(len, (self.together, self.single, self.remedies, self.generic)))
 
 
 def candidates(run: Training) -> Candidates:
@@ -103,15 +97,14 @@ def candidates(run: Training) -> Candidates:
         words = ["experiment=null", f"game={own['game']}", f"learner={own['learner']}"]
         base, text = load_config(TrainConfig, words), f"defaults of {words[2]}"
     parts = differing_parts(own, base)
-    together = Change(tuple(parts), text)
-    single = [Change((part,), text) for part in parts] if len(parts) > 1 else []
+    single = [Change((part,), text) for part in parts]
     remedies = [Change((_new(each["try"], own),), each["name"]) for each in diagnose(run)]
     generic = [Change((_new(words, own),), "often helps") for words in _generic_words(run, presets)]
-    seen, lists = {together, UNCHANGED, Change(("",))}, list[list[Change]]()
-    for changes in (single, remedies, generic[:MAX_GENERIC]):
+    seen, lists = {UNCHANGED, Change(("",))}, list[list[Change]]()
+    for changes in ([Change(tuple(parts), text)], single, remedies, generic[:MAX_GENERIC]):
         lists.append([each for each in dict.fromkeys(changes) if each not in seen])
         seen |= {*changes}
-    return Candidates(text, together, *lists)
+    return Candidates(text, *lists)
 
 
 def _settings(config: TrainConfig) -> dict[str, Any]:

@@ -1,19 +1,20 @@
 """`rlgames doctor RUN try=SECONDS`: short trainings with other settings, compared with the run.
 
-A change is tried with the games and the seed of the run, and evaluated as the run was, so the log
-of the run says what it has to beat after as many games. The best changes then go on, with more
-games and other seeds, also of the unchanged settings: successive halving (Jamieson and Talwalkar
-2016). Of many settings that help together, delta debugging (Zeller and Hildebrandt 2002) finds a
-smallest set. Nothing but the files in RUN/doctor/ says what was tried, so a second call goes on.
+A change trains with the games, seed and schedule of the run and is evaluated as the run was, so the
+log of the run says what it has to beat after as many games. The training stops after some of the
+games. The best changes then go on, with more games and other seeds, also of the unchanged settings:
+successive halving (Jamieson and Talwalkar 2016). Of many settings that help together, delta
+debugging (Zeller and Hildebrandt 2002) finds a smallest set. Nothing but the files in RUN/doctor/
+says what was tried, so a second call goes on.
 """
 
 from __future__ import annotations
 
 import math
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,26 +25,58 @@ import numpy as np
 
 from rlgames.commands.doctor_changes import UNCHANGED, Candidates, Change
 from rlgames.commands.study_jobs import type_commands
+from rlgames.core.callbacks import Callback, add_callback
 from rlgames.core.errors import ConfigError
 from rlgames.core.jobs import Job, JobView, Runner, Task
+from rlgames.core.signals import Interrupted
 from rlgames.evaluation.estimates import Z_95, Estimate
 from rlgames.runs.directory import TRIALS
 from rlgames.runs.files import LATEST, read_info
 from rlgames.runs.series import Training
 from rlgames.runs.table import ColumnText
 
-FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Of the run's games: the first trainings play one of these."""
+MIN_PART = 1 / 10
+"""Of the run's games: what a change is tried with at least."""
 
-FIRST_SHARE, SEARCH_SHARE = 0.4, 0.6
-"""Of the time: what the first trainings may need together by an estimate, and when they end."""
+FIRST_SHARE, SEARCH_SHARE = 0.6, 0.8
+"""Of the time: what first trainings may need by an estimate, and when the search ends."""
 
-START_SECONDS, JOB_SECONDS = 4.0, 1.0
+START_SECONDS, JOB_SECONDS = 3.0, 0.7
 """About what a process needs to start, and a training besides its games."""
 
-MIN_GAIN, KEPT_GAIN = 0.02, 0.8
-"""A better result is better by this fraction of random play's at least; a part of a change does
-what the whole one does if it keeps this fraction of the gain."""
+MIN_GAIN = 0.02
+"""A better result is better by this fraction of random play's at least."""
+
+SHOWN_GAIN, KEPT_GAIN = 0.5, 0.8
+"""Fractions of a gain: a change shows after as many games as it needs for the first one; a part of
+a change that keeps the second one does as well."""
+
+MAX_SEEDS, MAX_KEPT = 3, 4
+"""Seeds of the best change, and how many changes go on after the search."""
+
+
+class StopAfter(Callback):
+    """Ends a training at the first evaluation after so many games; it saves, and can resume."""
+
+    def __init__(self, games: int) -> None:
+        self.games, self.has_stopped = games, False
+
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        is_evaluation = any(name.startswith("eval/") for name in metrics)
+        if is_evaluation and games >= self.games:
+            self.has_stopped = True
+            raise Interrupted(signal.SIGTERM)
+
+
+def train_until(games: int, words: Sequence[str]) -> None:
+    """Type a training that ends at an evaluation. Raises Interrupted if a signal ended it."""
+    stop = StopAfter(games)
+    add_callback(stop)
+    try:
+        type_commands([words])
+    except Interrupted:
+        if not stop.has_stopped:
+            raise
 
 
 @dataclass(frozen=True)
@@ -63,10 +96,6 @@ class Outcome:
     gain: float = -math.inf
     half: float | None = None
 
-    def cell(self, metric: str) -> str:
-        """The metric with its interval."""
-        return cell(metric, self.values, self.half)
-
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
         fields = {"try": str(self.change), "from": self.change.origin, "status": self.status}
@@ -75,7 +104,7 @@ class Outcome:
 
 
 def cell(metric: str, values: Sequence[float], half: float | None = None) -> str:
-    """Values of seeds as a cell of a table."""
+    """Values of seeds with their interval; half: of a single seed's."""
     if not values:
         return ""
     estimate = Estimate.of_seeds([np.array(values)])
@@ -96,30 +125,24 @@ class Trials:
     def __init__(self, run: Training, seconds: float, parallel: int, plugins: list[str]) -> None:
         self.run, self.seconds, self.parallel, self.plugins = run, seconds, parallel, plugins
         settings = run.run.settings
-        own = run.run.points(f"eval/{run.metric}")[0]
-        self.total = int(own[-1]) if len(own) else int(settings["games"])
+        self.seed = int(settings["seed"])
+        self.total = int(max(self._curve(run.run.path), default=settings["games"]))
         every = settings["eval_every"] or max(1, settings["games"] // 20)
         self.every = min(int(every), self.total)
+        self.lowest = min(self.total, math.ceil(MIN_PART * self.total / self.every) * self.every)
         self.tried = dict[Change, None]()
         self._begun = time.monotonic()
         self._runner: Runner | None = None
 
-    @property
-    def seed(self) -> int:
-        """The seed of the run."""
-        return int(self.run.run.settings["seed"])
-
-    def first_games(self, count: int) -> int:
-        """The games of the first trainings of so many changes."""
-        seconds, games = self.run.run.seconds or 0.0, self.run.run.games
-        whole = seconds * self.total / games if games else math.inf
-        room = FIRST_SHARE * self.parallel * (self.seconds - START_SECONDS)
-        fitting = [part for part in FRACTIONS if count * (part * whole + JOB_SECONDS) <= room]
-        return self.after(max(fitting, default=FRACTIONS[0]) * self.total)
-
-    def after(self, games: float) -> int:
-        """The games of the next evaluation, at most those of the run."""
-        return min(self.total, math.ceil(games / self.every) * self.every)
+    def affordable(self, count: int) -> int:
+        """The games that so many changes can play in a share of the time that is left, at an
+        evaluation; 0 if they are too few."""
+        run, elapsed = self.run.run, time.monotonic() - self._begun
+        left = FIRST_SHARE * (self.seconds - max(elapsed, START_SECONDS))
+        seconds = left * self.parallel / max(count, self.parallel) - JOB_SECONDS
+        playable = seconds * run.games / run.seconds if run.seconds else 0.0
+        games = min(self.total, int(playable // self.every) * self.every)
+        return games if games >= self.lowest else 0
 
     def is_late(self, share: float = 1.0) -> bool:
         """Whether this share of the time is over."""
@@ -138,31 +161,55 @@ class Trials:
                 timer.cancel()
 
     def _search(self, found: Candidates) -> None:
-        games = self.first_games(found.num_first)
-        together = [found.together] if found.together.parts else []
-        every = [*together, *found.remedies, *found.single, *found.generic]
-        count = max(self.parallel, len(together) + len(found.remedies))
-        self.train(every[:count], games, share=SEARCH_SHARE)
-        helps = bool(together) and self.outcome(found.together).status == "better"
-        left_out = found.generic if helps else ()
-        others = [change for change in every[count:] if change not in left_out]
-        self.train(others, games, share=SEARCH_SHARE)
-        ranked = self.ranked()
-        if ranked and len(ranked[0].change.parts) > 1 and ranked[0].status == "better":
-            self.smallest(ranked[0].change, games)
-        pool = [each.change for each in self.ranked() if each.values]
+        """First what is likeliest to help, until it does or there is time for the others; then
+        these, and parts of what helps, with as many games as it took to show; then the best, with
+        more."""
+        every = [*found.together, *found.remedies, *found.single, *found.generic]
+        first, others = every[: self.parallel], every[self.parallel :]
+        games = self.affordable(self.parallel) or self.lowest
+        while True:
+            self.train(first, games)
+            best = next((each for each in self.ranked() if each.status == "better"), None)
+            time_for_others = self.affordable(len(others))
+            if best is not None or time_for_others or games == self.total or self.is_late():
+                break
+            games = min(self.total, 2 * games)
+        if best is not None:
+            games = self.shows_after(best)
+            if best.change in (*found.together, *found.single):
+                others = [change for change in others if change not in found.generic]
+        else:
+            games = time_for_others or self.lowest
+        self.train(others, games)
+        better = [each.change for each in self.ranked(games) if each.status == "better"]
+        if better and len(better[0].parts) > 1:
+            self.smallest(better[0], games)
+        pool = list[Change]()
+        for each in self.ranked(games):
+            if each.values and not any({*few.parts} < {*each.change.parts} for few in pool):
+                pool = [*pool, each.change][:MAX_KEPT]
         while pool and not self.is_late():
-            pool = pool[: max(1, len(pool) // 3)]
-            games, seeds = self.after(2 * games), 2 if len(pool) > 1 else 3
-            self.train([UNCHANGED, *pool], games, seeds)
-            pool = [each.change for each in self.ranked() if each.change in pool]
-            if games == self.total and len(pool) == 1:
+            games, seeds = min(self.total, 2 * games), 2 if len(pool) > 1 else MAX_SEEDS
+            if self.outcome(pool[0]).status != "better":
+                seeds = 1  # other seeds say nothing yet
+            has_trained = self.train([UNCHANGED, *pool], games, seeds, share=1.0)
+            if games == self.total and len(pool) == 1 and not has_trained:
                 return
+            kept = [each.change for each in self.ranked(games) if each.change in pool]
+            pool = kept[: max(1, len(pool) // 2)]
+
+    def shows_after(self, best: Outcome) -> int:
+        """After how many games a change that helps was ahead by a good part of what it gains."""
+        for games in self._curve(self.path(best.change, self.seed)):
+            then = self.outcome(best.change, games)
+            if then.status == "better" and then.gain >= SHOWN_GAIN * best.gain:
+                return then.games
+        return best.games
 
     def smallest(self, change: Change, games: int) -> None:
         """Find a smallest part of a change that keeps most of its gain. Parts that are better by
         themselves come first, so that halves are likely to hold all that matter."""
-        gain = self.outcome(change).gain
+        gain = self.outcome(change, games).gain
 
         def part(kept: Sequence[str]) -> Change:
             return Change(tuple(each for each in change.parts if each in kept), change.origin)
@@ -172,17 +219,18 @@ class Trials:
                 few = lists[first : first + self.parallel]
                 self.train([*map(part, few)], games)
                 for kept in few:
-                    if self.outcome(part(kept)).gain >= KEPT_GAIN * gain:
+                    if self.outcome(part(kept), games).gain >= KEPT_GAIN * gain:
                         return kept
             return None
 
-        gains = {each: self.outcome(Change((each,))).gain for each in change.parts}
+        gains = {each: self.outcome(Change((each,)), games).gain for each in change.parts}
         minimal(sorted(change.parts, key=lambda each: -gains[each]), first_that_helps)
 
     def train(
-        self, changes: Sequence[Change], games: int, seeds: int = 1, share: float = 1.0
-    ) -> None:
-        """Train changes up to these games, as far as this share of the time allows."""
+        self, changes: Sequence[Change], games: int, seeds: int = 1, share: float = SEARCH_SHARE
+    ) -> bool:
+        """Train changes up to these games, as far as this share of the time allows. Returns whether
+        any had not played them."""
         assert self._runner is not None
         self.tried |= dict.fromkeys(each for each in changes if each.parts)
         jobs = [
@@ -192,9 +240,9 @@ class Trials:
             if not self._has_played(change, seed, games)
         ]
         for first in range(0, len(jobs), self.parallel):
-            if self.is_late(share):
-                return
-            self._runner.run(jobs[first : first + self.parallel])
+            if not self.is_late(share):
+                self._runner.run(jobs[first : first + self.parallel])
+        return bool(jobs)
 
     def path(self, change: Change, seed: int) -> Path:
         """The directory of a training."""
@@ -204,56 +252,53 @@ class Trials:
 
     def _has_played(self, change: Change, seed: int, games: int) -> bool:
         path = self.path(change, seed)
-        if path == self.run.run.path:
-            return True
-        played = self._curve(path)[0]
-        return (bool(played) and played[-1] >= games) or read_info(path).status == "failed"
+        is_over = path == self.run.run.path or read_info(path).status in ("failed", "done")
+        return is_over or max(self._curve(path), default=0) >= games
 
     def _task(self, change: Change, seed: int, games: int) -> Task:
-        path, total = self.path(change, seed).absolute(), self.run.run.settings
-        if (path / "checkpoints" / LATEST).exists():
-            words = ["resume", str(path)]
-        else:
-            spanned = total["schedule_games"] if "schedule_games=null" not in change.words else None
-            own = [f"seed={seed}", f"schedule_games={spanned or total['games']}", "logger=null"]
-            own += [f"eval_every={self.every}", "analyze_every=null", "keep_every=null"]
-            changed = [word for word in change.words if word != "schedule_games=null"]
-            words = ["train", str(self.run.run.path.absolute()), *changed]
-            words += [*own, "solve_seconds=0", f"out={path}"]
+        path = self.path(change, seed).absolute()
+        words = ["resume", str(path)]
+        if not (path / "checkpoints" / LATEST).exists():
+            words = ["train", str(self.run.run.path.absolute()), *change.words, f"seed={seed}"]
+            words += [f"eval_every={self.every}", "analyze_every=null", "keep_every=null"]
+            words += ["logger=null", "solve_seconds=0", f"out={path}"]
         more = [f"plugins=[{','.join(self.plugins)}]"] if self.plugins else []
-        return Task(type_commands, ([[*words, f"games={games}", *more]],), path, games)
+        return Task(train_until, (games, [*words, *more]), path, games)
 
-    def _curve(self, path: Path) -> tuple[list[float], list[float], float | None]:
-        """The evaluations of a run: games, the metric, and half of the last one's interval."""
-        lines = self.run.lines
-        if path != self.run.run.path:
-            lines = []
-            with suppress(ConfigError, OSError):
-                lines = Training.read(path).lines
+    def _curve(self, path: Path) -> dict[float, tuple[float, float]]:
+        """The evaluations of a training, by games: the metric and its standard error."""
+        run = self.run
+        if path != run.run.path:
+            try:
+                run = Training.read(path)
+            except (ConfigError, OSError):
+                return {}
         name = f"eval/{self.run.metric}"
-        known = [line for line in lines if name in line]
-        error = known[-1].get(f"{name}_std_error") if known else None
-        half = Z_95 * error if error else None
-        return [line["games"] for line in known], [line[name] for line in known], half
+        return {
+            line["games"]: (line[name], line.get(f"{name}_std_error", 0.0))
+            for line in run.lines
+            if name in line
+        }
 
-    def _values(self, change: Change, games: float) -> list[float]:
-        """The metric of each seed after so many games, of those that have played them."""
-        values = list[float]()
-        for seed in range(self.seed, self.seed + 3):
-            played, known, _ = self._curve(self.path(change, seed))
-            if played and played[-1] >= 0.95 * games:
-                values.append(known[min(range(len(played)), key=lambda n: abs(played[n] - games))])
-        return values
+    def _curves(self, change: Change) -> list[dict[float, tuple[float, float]]]:
+        """The evaluations of each seed that has any."""
+        seeds = range(self.seed, self.seed + MAX_SEEDS)
+        return [curve for seed in seeds if (curve := self._curve(self.path(change, seed)))]
 
-    def outcome(self, change: Change) -> Outcome:
-        """What a change has reached, compared with the run after as many games."""
-        paths = [self.path(change, seed) for seed in range(self.seed, self.seed + 3)]
-        curves = [curve for path in paths if (curve := self._curve(path))[0]]
+    def outcome(self, change: Change, games: float = math.inf) -> Outcome:
+        """What a change has reached after so many games, or what it has played, compared with the
+        run after as many."""
+        curves = self._curves(change)
         if not curves:
-            failed = any(read_info(path).status == "failed" for path in paths)
+            failed = read_info(self.path(change, self.seed)).status == "failed"
             return Outcome(change, "failed" if failed else "not finished")
-        games = min(played[-1] for played, _, _ in curves)
-        values, control = self._values(change, games), self._values(UNCHANGED, games)
+        games = min(games, *map(max, curves))
+
+        def reached(curves: Sequence[dict[float, tuple[float, float]]]) -> list[float]:
+            long = [curve for curve in curves if max(curve) >= 0.95 * games]
+            return [curve[min(curve, key=lambda each: abs(each - games))][0] for curve in long]
+
+        values, control = reached(curves), reached(self._curves(UNCHANGED))
         if not control and self.run.random == self.run.random:
             control = [self.run.random]  # of a run that failed before its first evaluation
         sign, margin, status = self.run.sign, self.margin(values), "the same"
@@ -263,7 +308,8 @@ class Trials:
             status = "better"
         elif gain < -margin:
             status = "worse"
-        half = curves[0][2] if len(curves) == 1 else None
+        error = [*curves[0].values()][-1][1]
+        half = Z_95 * error if error and len(curves) == 1 else None
         return Outcome(change, status, int(games), values, control, gain, half)
 
     def margin(self, values: Sequence[float]) -> float:
@@ -272,14 +318,15 @@ class Trials:
         error = self.run.std_error.last
         return max(MIN_GAIN * size, 3 * error if error == error else 0.0)
 
-    def ranked(self) -> list[Outcome]:
-        """What was tried: better ones first, of these the ones with the most games and seeds; of
-        several that gain nearly as much as the best the smallest change."""
-        every = [self.outcome(each) for each in self.tried]
+    def ranked(self, games: float = math.inf) -> list[Outcome]:
+        """What was tried, after at most so many games: better ones first, of these the ones with
+        the most seeds and games; of several that gain nearly as much as the best the smallest
+        change."""
+        every = [self.outcome(each, games) for each in self.tried]
         best = max((each.gain for each in every), default=0.0)
 
         def order(each: Outcome) -> tuple[bool, int, int, bool, int, float]:
-            is_far, played = each.gain < KEPT_GAIN * best, (-each.games, -len(each.values))
+            is_far, played = each.gain < KEPT_GAIN * best, (-len(each.values), -each.games)
             size = 0 if is_far else len(each.change.words)
             return each.status != "better", *played, is_far, size, -each.gain
 
@@ -301,10 +348,9 @@ def minimal(
         others = [[part for part in kept if part not in subset] for subset in subsets]
         smaller = first_that_helps([*subsets, *(others if len(subsets) > 2 else [])])
         if smaller is not None:
-            pieces = 2 if smaller in subsets else max(pieces - 1, 2)
-            kept = smaller
-        elif size == 1:
-            break
-        else:
+            kept, pieces = smaller, 2 if smaller in subsets else max(pieces - 1, 2)
+        elif size > 1:
             pieces = min(2 * pieces, len(kept))
+        else:
+            break
     return kept

@@ -224,16 +224,6 @@ RULES: tuple[Rule, ...] = (
         "sampling.epsilon=0.1 sampling.epsilon_end=null",
     ),
     Rule(
-        "tiles_share_values",
-        ("td_ntuple",),
-        lambda run: run.clipped_boards.last > 0.5,
-        "tiles of different size share their values",
-        lambda run: (
-            f"{run.clipped_boards.last:.0%} of the boards have tiles beyond policy.num_cell_values"
-        ),
-        "policy.num_cell_values=16",
-    ),
-    Rule(
         "values_diverge",
         ("td", "td_ntuple", "td_lambda", "dqn"),
         lambda run: run.td_error.growth > 2 * max(1, run.score.growth, abs(run.q_values.growth)),
@@ -258,17 +248,6 @@ RULES: tuple[Rule, ...] = (
         "it plays much and learns little",
         lambda run: f"it learns from {run.samples_per_move.last:.2g} samples per move played",
         "learner.updates_per_batch*20",
-    ),
-    Rule(
-        "search_too_small",
-        ("alphazero",),
-        lambda run: 2.718**run.target_entropy.first <= 1.01 * run.number("search.simulations") < 8,
-        "the search is too small to improve on the policy",
-        lambda run: (
-            f"the entropy of its policy is {run.target_entropy.first:.2g}, as of very few "
-            f"simulations"
-        ),
-        "search.simulations=32",
     ),
     Rule(
         "opponent_too_strong",

@@ -114,8 +114,6 @@ BROKEN = {
     "C4 sampling.epsilon=1 sampling.epsilon_end=1": "plays_at_random",
     "DQ learner.updates_per_batch=1": "too_few_updates",
     "BQ lr=0.3 learner.polyak_tau=1 learner.max_grad_norm=null": "q_out_of_range",
-    "AZ search.simulations=2": "search_too_small",
-    "G3 policy.num_cell_values=5": "tiles_share_values",
     "DQ reward.discount=0.05": "discount_too_low",
     "experiment=salvo_duel opponent=density games=2048 batch=128 log_every=128 eval_every=512 "
     "eval_games=100": "opponent_too_strong",

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace
@@ -10,7 +11,13 @@ import pytest
 from helpers import check_refused
 from written_runs import write_run
 
-from rlgames.commands.doctor_changes import UNCHANGED, Change, candidates, differing_parts
+from rlgames.commands.doctor_changes import (
+    UNCHANGED,
+    Candidates,
+    Change,
+    candidates,
+    differing_parts,
+)
 from rlgames.commands.doctor_trials import Trials, minimal
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -82,7 +89,7 @@ def test_candidates_begin_with_the_nearest_preset():
         training_of("experiment=2048_3x3_ntuple", "fours=0.2", "lr=0.25", "window=7")
     )
     assert found.base == "preset 2048_3x3_ntuple"
-    assert found.together.parts == ("window=64", "lr=1.0")
+    assert [each.parts for each in found.together] == [("window=64", "lr=1.0")]
     assert found.single == [Change(("window=64",)), Change(("lr=1.0",))]
     assert any("learner=ppo" in each.words for each in found.generic)
 
@@ -91,7 +98,8 @@ def test_without_a_preset_the_defaults_of_the_learner_are_tried():
     words = ["game=salvo", "learner=dqn", "learner.target_every=100000"]
     found = candidates(training_of(*words))
     assert found.base == "defaults of learner=dqn"
-    assert found.together.parts == ("learner.target_every=1",)
+    assert [each.parts for each in found.together] == [("learner.target_every=1",)]
+    assert found.single == []
 
 
 def test_every_change_has_its_own_folder_with_a_portable_name():
@@ -148,42 +156,73 @@ def test_what_learns_is_better_than_a_run_that_failed_at_its_start(trials, rando
     assert trials.outcome(change).status == "better"
 
 
-def test_of_changes_that_help_alike_the_smallest_is_first(trials):
-    changes = [Change(("lr=0.3", "batch=8")), Change(("lr=0.3",)), Change(("batch=8",))]
-    for change, turns in zip(changes, (5.0, 5.1, 8.0), strict=True):
-        write_run(trials.path(change, 0), turns=[turns, turns])
-        trials.tried[change] = None
-    assert [each.change for each in trials.ranked()] == [changes[1], changes[0], changes[2]]
+RANKED = {  # the turns of each seed, the best change first
+    "the smallest": {"lr=0.3": [[5.1]], "lr=0.3,batch=8": [[5.0]], "batch=8": [[8.0]]},
+    "the most seeds": {"lr=0.4": [[5.5], [5.5]], "lr=0.3": [[5.0, 5.0]]},
+}
 
 
-def test_of_changes_that_help_the_one_with_the_most_seeds_is_first(trials):
-    for lr, seeds in (("lr=0.3", [5.0]), ("lr=0.4", [5.5, 5.5])):
+@pytest.mark.parametrize("first", RANKED)
+def test_of_changes_that_help_one_is_first(trials, first):
+    for parts, seeds in reversed(RANKED[first].items()):
+        change = Change(tuple(parts.split(",")))
         for seed, turns in enumerate(seeds):
-            write_run(trials.path(Change((lr,)), seed), turns=[turns, turns])
-        trials.tried[Change((lr,))] = None
-    assert [str(each.change) for each in trials.ranked()] == ["lr=0.4", "lr=0.3"]
+            write_run(trials.path(change, seed), turns=turns)
+        trials.tried[change] = None
+    assert [",".join(each.change.parts) for each in trials.ranked()] == [*RANKED[first]]
+
+
+@pytest.mark.parametrize("needed", ["a", "ah"])
+def test_the_search_ends_with_the_smallest_change_that_helps_and_several_seeds(trials, needed):
+    words = [f"{name}=1" for name in "abcdefgh"]
+
+    def train(change, seed, games):
+        helps = all(f"{name}=1" in change.parts for name in needed)
+        shutil.rmtree(trials.path(change, seed), ignore_errors=True)
+        write_run(trials.path(change, seed), "interrupted", [8.0 - helps] * (games // 100))
+
+    trials._task = train
+    trials._runner = SimpleNamespace(run=lambda jobs: [job.prepare() for job in jobs])
+    single = [Change((word,)) for word in words]
+    trials._search(Candidates("", [Change(tuple(words))], single, [], [Change(("z=1",))]))
+    best = trials.ranked()[0]
+    assert best.change.parts == tuple(f"{name}=1" for name in needed)
+    assert (best.status, best.games, len(best.values)) == ("better", 400, 3)
+    assert Change(("z=1",)) not in trials.tried
 
 
 def test_trainings_that_are_there_go_on(trials):
     change = Change(("lr=0.3", "schedule_games=null"))
-    (first,) = trials._task(change, 0, 200).arguments[0]
+    games, first = trials._task(change, 0, 200).arguments
+    assert games == 200
     assert first[0] == "train"
-    assert {"lr=0.3", "seed=0", "schedule_games=400", "games=200", "eval_every=100"} <= {*first}
-    path = write_run(trials.path(change, 0), turns=[7.0, 7.0])
+    assert {"lr=0.3", "seed=0", "schedule_games=null", "eval_every=100"} <= {*first}
+    path = write_run(trials.path(change, 0), "interrupted", [7.0, 7.0])
     (path / "checkpoints").mkdir()
     (path / "checkpoints/latest.safetensors").touch()
     assert trials._has_played(change, 0, 200)
     assert not trials._has_played(change, 0, 300)
-    assert trials._task(change, 0, 300).arguments[0] == [["resume", str(path), "games=300"]]
+    assert trials._task(change, 0, 300).arguments == (300, ["resume", str(path)])
     assert trials._has_played(UNCHANGED, 0, 400)
     assert not trials._has_played(UNCHANGED, 1, 100)
 
 
-@pytest.mark.parametrize(("seconds", "games"), [(60.0, 400), (20.0, 200), (10.0, 100), (1.0, 100)])
-def test_with_more_time_trainings_begin_with_more_games(trials, seconds, games):
+@pytest.mark.parametrize(("seconds", "games"), [(60, 400), (17, 300), (10, 100), (5, 0), (1, 0)])
+def test_with_more_time_changes_begin_with_more_games(trials, seconds, games):
     trials.seconds = seconds
     trials.run = SimpleNamespace(run=SimpleNamespace(seconds=9.0, games=400))
-    assert trials.first_games(2) == games
+    assert trials.affordable(2) == games
+
+
+def test_parts_of_a_change_play_as_many_games_as_it_takes_to_show(trials):
+    change = Change(("lr=0.3", "batch=8"))
+    write_run(trials.path(change, 0), turns=[8.0, 7.5, 6.0, 5.0])
+    assert trials.shows_after(trials.outcome(change)) == 300
+    part = Change(("lr=0.3",))
+    write_run(trials.path(part, 0), turns=[8.0, 7.0, 6.25])
+    trials.tried |= {part: None, change: None}
+    assert [each.change for each in trials.ranked(300)] == [part, change]
+    assert [each.change for each in trials.ranked()] == [change, part]
 
 
 def test_try_takes_one_run_that_has_ended(typed, tmp_path):
@@ -204,9 +243,10 @@ def test_nothing_is_tried_for_a_run_that_has_reached_the_optimum(typed, tmp_path
 def test_trying_finds_the_setting_that_broke_a_run(rlgames, tmp_path):
     words = [*SMALL, "games=4000", "batch=256", "lr=1e-7", "policy.activation=tanh", "out=broken"]
     assert rlgames("train", *words).returncode == 0
-    said = rlgames("doctor", "broken", "try=60").stdout
-    assert "this helps: lr=0.002\n   rlgames train broken lr=0.002" in said
+    said = rlgames("doctor", "broken", "try=200").stdout
+    assert ": lr=0.002\n   rlgames train broken lr=0.002" in said
     again = json.loads(rlgames("doctor", "broken", "try=0.1", "format=json").stdout)
     assert again["tried"][0]["try"] == "lr=0.002"
-    assert "lr=0.002" in {path.name for path in (tmp_path / "broken/doctor").iterdir()}
+    (tried,) = (tmp_path / "broken/doctor").glob("lr=0.002-*/0")
+    assert json.loads((tried / "run.json").read_text())["status"] == "interrupted"
     assert len(json.loads(rlgames("report", ".", "format=json").stdout)["runs"]) == 1
