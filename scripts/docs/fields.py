@@ -1,4 +1,4 @@
-"""A Griffe extension that shows the fields and parameters in docstrings, `name: text`, as tables."""
+"""A Griffe extension: fields and parameters in docstrings, `name: text`, become tables."""
 
 from __future__ import annotations
 
