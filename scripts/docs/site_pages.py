@@ -100,7 +100,7 @@ def on_files(files: Files, config: ProperDocsConfig) -> Files:
     for title, modules in REFERENCE.items():
         parts = [f"# {title}\n", *(f"::: {module}\n" for module in modules)]
         # The search ranks guides before the reference.
-        pages[_reference_file(title)] = "---\nsearch: {boost: 0.5}\n---\n" + "\n".join(parts)
+        pages[_reference_file(title)] = "---\nsearch: {boost: 0.05}\n---\n" + "\n".join(parts)
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     return files
