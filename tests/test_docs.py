@@ -5,6 +5,7 @@ variables. A comment before a block changes what the tests do with it:
 
     <!-- tests add: games=200 -->      add these words to commands that train, and to `eval` those
                                        that are keys of it
+    <!-- tests short -->               add SHORT in the same way
     <!-- tests type: q -->             type this into an interactive command
     <!-- tests skip: a server -->      skip the block, for this reason
     <!-- tests vary: a reason -->      do not compare the output below
@@ -40,11 +41,13 @@ NEEDS = {"other-tools": ("gymnasium", "pettingzoo", "onnx", "onnxruntime", "onnx
 """The packages that a document needs."""
 
 BLOCK = re.compile(
-    r"(?:<!-- tests (?P<how>add|type|skip|vary): (?P<what>[^\n]*) -->\n)?"
+    r"(?:<!-- tests (?P<how>add|short|type|skip|vary)(?:: (?P<what>[^\n]*))? -->\n)?"
     r"```(?P<kind>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 
+SHORT = "games=300 batch=100 eval_games=10 solve_seconds=0"
+"""Words that keep training short."""
 
 SERVERS = (["tensorboard"], ["rlgames", "serve"])
 """Commands that do not end."""
@@ -81,7 +84,8 @@ def run_document(document, folder, shortened):
             output = printed.getvalue()
         else:
             for words in commands(block):
-                added = block["what"].split() if block["how"] == "add" and shortened else []
+                more = {"add": block["what"], "short": SHORT}.get(block["how"], "")
+                added = more.split() if shortened else []
                 typed = block["what"] if block["how"] == "type" else ""
                 if any(words[: len(server)] == server for server in SERVERS):
                     output = None

@@ -79,7 +79,7 @@ class _Drawing:
     def __init__(self, runs: list[Run], options: ReportConfig) -> None:
         self.runs, self.options = runs, options
         self.num_left_out = 0
-        self.seeds: dict[str, str] = {}  # by the labels of lines, those of all seeds before others
+        self.seeds: dict[str, str] = {}  # by the labels of lines; all seeds before others
         self.titles_left_out: list[str] = []
 
     def metrics(self) -> list[str]:
@@ -243,8 +243,8 @@ def draw_effects(
 ) -> None:
     """Write what each setting that varies changes: the means over all others, with intervals.
 
-    Settings are columns of panels. Rows are games and metrics: those of columns=, by default the
-    one that selects checkpoints. Raises ConfigError if nothing varies, and OSError.
+    Settings are columns of panels. Rows are games and metrics: columns=, by default the metric
+    that selects checkpoints. Raises ConfigError if nothing varies, and OSError.
     """
     path = Path(options.effects or "")
     figures.check_figure("effects", path)

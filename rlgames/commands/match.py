@@ -129,8 +129,8 @@ def with_run(cfg: C) -> tuple[C, OpenRun | None]:
 
 
 def matching_runs(names: Sequence[str], where: str) -> list[str]:
-    """The names, with the runs in a folder, or in outputs/ for `latest`, for which conditions hold,
-    the newest first, instead of it. Raises ConfigError if no name is a folder, and if no run
+    """The names, where a folder, or `latest` for outputs/, becomes the runs in it that meet the
+    conditions, newest first. Raises ConfigError if no name is a folder, and if no run
     matches."""
     found: list[str] = []
     has_folder = False
@@ -149,7 +149,7 @@ def matching_runs(names: Sequence[str], where: str) -> list[str]:
 
 
 def report_directory(cfg: Any, run: Path | None) -> Path | None:
-    """The directory that keeps the report of a command: out=, or that of the run."""
+    """The directory that keeps the report of a command: out=, or the run's."""
     if cfg.out is not None:
         return Path(cfg.out)
     return run if run is not None and run.is_dir() else None

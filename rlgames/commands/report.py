@@ -38,7 +38,7 @@ USUAL = {**dict.fromkeys(GAPS, "z.2%"), "seconds": ".1f"}
 """Formats of columns that are not metrics."""
 
 LAST = {**dict.fromkeys(REFERENCES, 3), **GAPS, "seconds": 4, "started": 5, "run": 0}
-"""The last columns, with their ranks: those of rank 5 are shown only if they are chosen."""
+"""The last columns, with their ranks. Rank 5 is shown only if it is chosen."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _check_keys(cfg: ReportConfig) -> None:
 
 
 def _finished(runs: Sequence[Run], key: str) -> list[Run]:
-    """The runs that are done, of which some have a setting. Raises ConfigError without any."""
+    """The runs that are done. Raises ConfigError if there are none, or none has the setting."""
     found = [run for run in runs if run.results]
     if not found:
         raise ConfigError(f"by={key} needs runs that are done", "resume them with rlgames resume")

@@ -82,7 +82,7 @@ def sweep_words(config: Any, folders: Sequence[Path]) -> list[str]:
     kept = [word for word in start.hydra if LAUNCHER_WORDS.fullmatch(word)]
     more = as_words(config, *(name for name in vars(config) if name != "run"))
     if not any(word.startswith("experiment=") for word in words):
-        words = [*words, "experiment=null"]  # of which Hydra was told nothing
+        words = [*words, "experiment=null"]  # Hydra was told of no preset
     own = [f"--config-dir={folder}" for folder in folders]
     return [*own, "-m", *words, *kept, f"hydra.sweep.dir={quoted(str(directory))}", *more]
 

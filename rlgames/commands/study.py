@@ -1,6 +1,6 @@
 """`rlgames study`: makes the runs and reports of a study, and the tables of a page.
 
-Tables are those of `rlgames report` with the columns of the file. They are made only from a record:
+Tables look as in `rlgames report`, with the columns of the file. They are made only from a record:
 JSON with each value, its interval, seeds, checkpoint and command. A value stays in its record while
 the commands that it depends on stay the same, so that several days and machines add up.
 """
@@ -261,7 +261,7 @@ def _comparable(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any], num_seeds: int) -> dict[str, Any]:
-    """A part of a record, with what an old one adds: values of more of the study's seeds."""
+    """A part of a record, plus values of more of the study's seeds from an old one."""
 
     def fuller(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         return old if new.get("n", 0) < old.get("n", 0) <= num_seeds else new
@@ -272,7 +272,7 @@ def _merged(old: dict[str, Any], new: dict[str, Any], num_seeds: int) -> dict[st
 
 
 def _commands(study: Study, command: str, words: Sequence[str]) -> dict[str, Any]:
-    """The first fields of a part: its command, and those of the runs that it needs."""
+    """The first fields of a part: its command, and the commands of the runs that it needs."""
     needs = commands_needed(study, words)
     return {"command": command} | ({"needs": needs} if needs else {})
 

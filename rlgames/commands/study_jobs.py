@@ -1,6 +1,6 @@
 """The jobs of a study: each is a run that must exist, with its reports; what is missing is typed.
 
-Nothing but the files of the runs says what is done: a training counts if its run has the settings
+Only the files of the runs show what is done: a training counts if its run has the settings
 of the study, a report if it answers the question of the study about the checkpoints of today. A
 copy of the directory on another machine counts the same.
 """

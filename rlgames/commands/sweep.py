@@ -73,7 +73,7 @@ class Sweep:
 
 
 def begin(path: Path, is_dated: bool, words: Sequence[str], listed: Listed) -> Sweep:
-    """Claim the directory of a sweep: a new one, or that of the same sweep with fewer values.
+    """Claim the directory of a sweep: a new one, or one of the same sweep with fewer values.
 
     Args:
         path, is_dated: as of claim_sweep.

@@ -318,7 +318,7 @@ class Command:
         example: what to type.
         page: the function of rlgames.commands.serve that serves the page of the command and returns
             the exit code: with interface=web; of a command without that key, always.
-        slow: whether it may compute for long without a line of its own.
+        slow: whether it may compute for long without printing a line.
         module: of rlgames.commands, if it has another name than the command. Its run(config)
             returns a result, which show(result) prints, or as_dict() with format=json; or it prints
             everything itself and returns None.

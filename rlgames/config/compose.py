@@ -75,12 +75,12 @@ class _Folders(SearchPathPlugin):
 
 
 def option_files(group: str) -> list[str]:
-    """The options of a config group, those of a user's folder included."""
+    """The options of a config group, including options in a user's folder."""
     return GlobalHydra.instance().config_loader().get_group_options(group, ObjectType.CONFIG)
 
 
 def compose_node(command: str, words: Sequence[str]) -> Any:
-    """What Hydra composes for a command of its own words, with Hydra's config. Raises
+    """What Hydra composes from the words of a command, with Hydra's config. Raises
     ConfigError."""
     with hydra_errors(command, words):
         return compose(command, [*words], return_hydra_config=True)
@@ -94,8 +94,8 @@ def _choices(node: Any) -> dict[str, str]:
 
 @contextmanager
 def own_hydra(folders: Sequence[Path] = ()) -> Iterator[None]:
-    """A block with a Hydra of its own, of conf/ and the folders of a user: that of the program
-    around it stays as it is.
+    """A block with a separate Hydra for conf/ and the folders of a user. The program's Hydra stays
+    as it is.
 
     Raises ConfigError for a folder with a file that Hydra would not see.
     """

@@ -1,6 +1,6 @@
 """The YAML files in conf/ as data: their names, first comments and own values.
 
-Nothing is composed here: that is for Hydra alone, in compose.py.
+Only Hydra composes configs, in compose.py.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def conf_dir() -> Path:
 
 
 def option_names(group: str) -> list[str]:
-    """The options of a config group, those of plugins included."""
+    """The options of a config group, including plugins."""
     plugins = [name for name, option in REGISTRY.get(group, {}).items() if option.values]
     files = (path for path in (conf_dir() / group).glob("[!_]*.yaml") if path.is_file())
     return sorted({*plugins, *(path.stem for path in files)})

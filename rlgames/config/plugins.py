@@ -89,8 +89,8 @@ def _import(name: str) -> None:
 
 
 def add_option(group: str, name: str, make: Callable[..., Any], keys: Mapping[str, Any]) -> None:
-    """Add an option to the registry and to Hydra's config store, which takes the place of a file in
-    conf/. See rlgames.register.
+    """Add an option to the registry and to Hydra's config store, instead of a file in conf/. See
+    rlgames.register.
 
     Raises ValueError for a part that its group does not take, for a name that is taken, and for a
     name or keys that a config cannot have.

@@ -232,7 +232,7 @@ def as_words(config: Any, *names: str) -> list[str]:
 
 
 def own_keys(name: str, group: Group, option: Any) -> dict[str, Any]:
-    """The keys of an option, as they are typed, whose values are not those of its file."""
+    """The keys of an option, as they are typed, whose values differ from its file."""
     prefix = "" if name == "game" else f"{name}."
     usual, keys = option_values(group.folder, option.name), arguments(option).items()
     return {prefix + key: value for key, value in keys if value != usual.get(key)}

@@ -84,7 +84,7 @@ ADDED: list[Callback] = []
 
 
 def add_callback(callback: Callback) -> None:
-    """Add a callback of the user, in place of one of the same class. Raises TypeError."""
+    """Add a callback, which replaces one of the same class. Raises TypeError."""
     if not isinstance(callback, Callback):
         raise TypeError(f"{callback!r} is not a Callback")
     kind = type(callback)

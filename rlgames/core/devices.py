@@ -20,7 +20,7 @@ SYNONYMS = {"gpu": "cuda", "nvidia": "cuda", "rocm": "cuda", "metal": "mps", "ap
 """Other names of devices."""
 
 CUBLAS_WORKSPACE = ":4096:8"
-"""Memory with which cuBLAS gives the same results each time (NVIDIA's documentation of cuBLAS)."""
+"""Memory settings that make cuBLAS deterministic (NVIDIA's documentation of cuBLAS)."""
 
 
 def available_devices() -> list[str]:

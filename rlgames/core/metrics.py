@@ -79,7 +79,7 @@ def _compare(first: float, second: float) -> int:
 
 
 Rank = cmp_to_key(_compare)
-"""A sort key of a number, by which values are equal that differ by rounding only."""
+"""A sort key of a number: values that differ only by rounding are equal."""
 
 
 def gap_to_optimum(goal: str, value: float, optimum: float) -> float | None:

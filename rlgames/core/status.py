@@ -63,7 +63,7 @@ class StatusLine:
 
     @contextmanager
     def shown_in_a_view(self) -> Iterator[None]:
-        """A block in which a view shows the text."""
+        """While this block runs, a view shows the text."""
         self.clear()
         self._num_views += 1
         try:

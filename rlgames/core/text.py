@@ -42,7 +42,7 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def with_section(page: str, name: str, text: str) -> str:
     """A page with a text between the lines `<!-- NAME -->` and `<!-- end of NAME -->`; at its end
-    if it has neither. The lines of the text end as those of the page.
+    if it has neither. The text gets the page's line endings.
 
     Raises ValueError for a page with one of the two, several, or the second before the first.
     """

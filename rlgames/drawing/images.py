@@ -23,7 +23,7 @@ FINENESS = 4
 """Shapes are drawn this many times as large and reduced, for smooth edges."""
 
 PALETTE_FRAMES, COLORS = 8, 64
-"""An animation has as many colors, those of this many of its frames."""
+"""An animation has this many colors, taken from this many of its frames."""
 
 
 def draw_scene(scene: Scene) -> Image.Image:

@@ -42,8 +42,8 @@ class Advice:
 
     likely: float64 [A], the probabilities of the player's actions, unless values decide. value: the
     return that it expects, in units of its reward. exact: the exact values. limit: on what was
-    searched for them, in words; empty if nothing was. moves: the likeliest or those of the highest
-    scores first.
+    searched for them, in words; empty if nothing was. moves: the likeliest or highest scores
+    first.
     """
 
     likely: Tensor | None
@@ -121,8 +121,8 @@ class Opinion(NamedTuple):
 
 @torch.no_grad()
 def opinion(player: Player | None, state: State) -> Opinion:
-    """A player's opinion of a live public position: of an agent that learned values its values,
-    because its probabilities are those of its sampling."""
+    """A player's opinion of a live public position: if an agent learned values, its values,
+    because its probabilities only reflect its sampling."""
     if isinstance(player, Agent) and not player.policy.scores_are_logits:
         _, values = expected_returns(player.game, player.policy, state)
         assert values is not None

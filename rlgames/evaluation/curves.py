@@ -15,8 +15,8 @@ Curve = tuple[Floats, Floats]
 """x, rising, and y, float64 [N] each."""
 
 MARGIN = 0.01
-"""The fraction of the x axis by which a seed counts beyond its range: batches that several threads
-finish end at slightly different numbers of games, where a mean over fewer seeds would jump."""
+"""A seed counts this fraction of the x axis beyond its range. Batches that several threads finish
+end at slightly different numbers of games, and a mean over fewer seeds would jump there."""
 
 MAX_PLACES = 2000
 

@@ -113,10 +113,10 @@ def read_positions(path: Path, game: Game[Any]) -> Positions:
 
     - a position as `show` takes it; finished games are left out;
     - the actions played from the start as digits from 1 (- for none), and a score for the player
-      to move, of which the sign counts, as in the files of Pascal Pons;
+      to move, as in the files of Pascal Pons; only its sign counts;
     - names of classes, the actions played, the mark of each action, and who says so.
 
-    Raises ConfigError for a file that does not fit the game.
+    Raises ConfigError for a file of another game.
     """
     lines, name = _lines(path), game.spec.name
     if not lines:

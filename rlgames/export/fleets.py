@@ -73,7 +73,7 @@ implement(FleetRules, play, is_legal, add_chance, write_cells, observe)
 
 
 def fleet_rules(game: Battleship) -> FleetRules:
-    """Raises ConfigError for rules of which these kernels know nothing."""
+    """Raises ConfigError for rules that these kernels don't support."""
     layouts = game.fleet.layouts
     if game.sequential or game.show or game.encoding != "planes" or layouts is None:
         raise ConfigError(

@@ -27,8 +27,8 @@ def parts(value: Any) -> Iterator[Any]:
 
 
 class Image:
-    """The arrays in nested tuples, one after the other in a block of bytes: those that hold numbers
-    first, then those of zeros, which need not be stored.
+    """The arrays in nested tuples, one after the other in a block of bytes: first arrays with
+    numbers, then arrays of zeros, which need not be stored.
 
     Kernels share an array if they are given the same one, so each is stored once.
 
@@ -66,7 +66,7 @@ class Image:
 
     @property
     def modules(self) -> set[str]:
-        """Those that define the classes of the values for which kernels are implemented."""
+        """The modules that define the classes whose kernels are implemented."""
         classes = {type(each) for each in parts(self._values)}
         return {each.__module__ for each in classes if each in IMPLEMENTED}
 

@@ -53,8 +53,8 @@ def value_after(values: Any, rules: Any, after: Position, seat: int) -> np.float
 
 @compiled
 def write_opinion(values: Floats, rules: Any, position: Position, opinion: Opinion) -> int:
-    """The first legal action with the highest of some values, of which those of legal actions are
-    written as scores, and the highest as value."""
+    """The first legal action with the highest value. Writes the values of legal actions as scores,
+    and the highest as value."""
     best = -1
     for action in range(len(opinion.scores)):
         opinion.scores[action] = -np.inf
@@ -149,7 +149,7 @@ def canonical_symmetry(symmetries: Symmetries, board: Floats) -> int:
 
 @jit()
 def run_network(player: NetworkPlayer, rules: Any, position: Position, scores: Floats) -> None:
-    """Write the outputs for a position, and those of its actions as scores."""
+    """Write the outputs for a position, and its actions' outputs as scores."""
     symmetries, outputs, symmetry = player.symmetries, player.outputs[0], 0
     if player.policy.open_value == PLANES:
         observe(rules, position, player.board)

@@ -32,7 +32,7 @@ from rlgames.games.fleets.game import FleetGame, FleetState, draw_events, parse_
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import MAX_ENUMERATED_LAYOUTS
 from rlgames.games.fleets.salvos import Salvos, is_sequential, random_turns
-from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
+from rlgames.games.fleets.sunk_ships import Seen, ShipSlots, SunkShips
 from rlgames.games.game import HIDDEN, Spec
 from rlgames.games.numbering import TOO_MANY_POSITIONS, encode_cells, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
@@ -50,9 +50,9 @@ class BattleshipState(FleetState):
     """N cells in row-major order. score counts the ship cells hit, by the end of each turn.
 
     ships: uint8 [B, N]. shot, hit: bool [B, N], the cells whose result has been shown. aimed: bool
-    [B, N], the cells chosen so far in an unfinished turn. hit_turn: int16 [B, N], the turn, from 1,
-    in which each cell was hit, 0 for none; [B, 0] where no rule refers to it. sunk_turn: int16 [B,
-    ships], the announced sunk ships, as in SinkingSlots; [B, 0] where none are announced.
+    [B, N], the cells chosen so far in an unfinished turn. hit_turn: int16 [B, N], when each
+    cell was hit, a turn from 1, or 0; [B, 0] if no rule refers to it. sunk_turn: int16 [B,
+    ships], the announced sunk ships, as in ShipSlots; [B, 0] where none are announced.
     """
 
     shot: Tensor
@@ -95,8 +95,8 @@ class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWo
         self.rows, self.columns = rows, columns
         self.num_cells, self.ship_cells = self.fleet.num_cells, self.fleet.ship_cells
         self.shots, self.encoding, self.show = shots, encoding, tuple(show)
-        self.announces_sinkings = "sunk" in show
-        self.slots = SinkingSlots(self.fleet.ships, names_length=True)
+        self.announces_sunk_ships = "sunk" in show
+        self.slots = ShipSlots(self.fleet.ships, names_length=True)
         self.max_turns = math.ceil(self.num_cells / shots)
         self.sequential = is_sequential(aim, self.num_cells, shots)
         self.salvos = Salvos(self.num_cells, 1 if self.sequential else shots)
@@ -233,8 +233,8 @@ class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWo
         hits_are_right = (state.hit == state.shot & (state.ships > 0)).all(1)
         is_whole = self.slots.sunk(state.ships, torch.ones_like(state.hit)).all(1)
         valid &= is_whole & ((state.ships > 0).sum(1) == self.ship_cells) & hits_are_right
-        sinkings = self.seen(state).sinkings
-        return valid if sinkings is None else valid & sinkings.agree(state.ships)
+        sunk_ships = self.seen(state).sunk_ships
+        return valid if sunk_ships is None else valid & sunk_ships.agree(state.ships)
 
     def outcome(self, before: BattleshipState, action: Tensor, after: BattleshipState) -> Tensor:
         hits = after.hit & ~before.hit
@@ -244,11 +244,11 @@ class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWo
         """The number of values of each digit of key: one digit per cell, and one per sunk ship."""
         hits = self.max_turns if "sunk" in self.show else 1 + ("first_hit" in self.show)
         cell = 2 + hits + self.sequential
-        sinkings = [self.max_turns + 1] * (len(self.fleet) * ("sunk" in self.show))
-        return [cell] * self.num_cells + sinkings
+        sunk_ships = [self.max_turns + 1] * (len(self.fleet) * ("sunk" in self.show))
+        return [cell] * self.num_cells + sunk_ships
 
     def key(self, state: BattleshipState) -> Tensor:
-        """A digit per cell: not shot at, miss, hit (in which turn, where that matters), aimed at;
+        """A digit per cell: not shot at, miss, hit (and the turn, if it matters), aimed at;
         and the turns when announced ships sank."""
         cell = state.shot.long() + state.hit
         bases = self._key_bases()
@@ -265,8 +265,8 @@ class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWo
         return state.hit & (turn == turn.amin(1, keepdim=True))
 
     def seen(self, state: BattleshipState) -> Seen:
-        sinkings = Sinkings(self.slots, state.hit_turn, state.sunk_turn)
-        return Seen(state.shot, state.hit, sinkings if self.announces_sinkings else None)
+        sunk_ships = SunkShips(self.slots, state.hit_turn, state.sunk_turn)
+        return Seen(state.shot, state.hit, sunk_ships if self.announces_sunk_ships else None)
 
     def score_actions(self, cells: Tensor) -> Tensor:
         return cells @ self.salvos.cells_t

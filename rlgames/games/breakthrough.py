@@ -175,7 +175,7 @@ class Breakthrough(BoardGame, Symmetric):
         # Int64 [N]: rows from each cell to the last one, the top.
         self.remaining_rows = torch.arange(cells) // columns
         home = self.remaining_rows[cells - home_rows * columns :]
-        # Int64: the most rows by which a number of pieces can lie above the lowest at the start.
+        # Int64: how far a number of pieces can be ahead of the lowest at the start, in rows.
         self.head_starts = torch.tensor([0, *accumulate((rows - 1 - home).tolist())])
         self.start_depth = 2 * int(home.sum())
         self.spec = Spec(

@@ -42,7 +42,7 @@ from rlgames.rng import CHANCE, Rng
 
 U = np.uint64
 MAX_PACKED_LENGTH, MAX_LENGTH = 4, 8
-"""Rows and columns of a board that fits in one word, and of any board."""
+"""The most rows and columns of a board in one word, and of any board."""
 
 ACTIONS = ("up", "right", "down", "left")
 
@@ -56,7 +56,7 @@ MAX_PLANES = 16
 class Rules2048(NamedTuple):
     """rows: of boards of one word, as in kernels/nibbles.py; cells: the lowest bit of each cell.
     fours: the probability of a 4 in units of 2^-32; four: the same as a number. words: int64 [N],
-    in which word each cell is, and shifts: uint64 [N], its lowest bit there. largest: the largest
+    the word of each cell, and shifts: uint64 [N], its lowest bit there. largest: the largest
     exponent, whose bits are all set. planes: of a one-hot observation; 1: the exponents ÷ 10."""
 
     start: tuple[int, ...]
@@ -108,7 +108,7 @@ def slide_lines(lines: Array, length: int, points: Array) -> None:
 
 @compiled
 def add_tile(board: Bits, cells: Bits, fours: Bits, rng: Array) -> Bits:
-    """The board, of which one to 15 cells are empty, with a new tile. fours: in units of 2^-32."""
+    """The board, which has 1 to 15 empty cells, with a new tile. fours: in units of 2^-32."""
     bits = next_random(rng)
     empty = empty_cells(board, cells)
     chosen = ((bits >> U(32)) * count_cells(empty)) >> U(32)

@@ -13,8 +13,8 @@ over the opening: X's stone becomes an O on the cell mirrored at the long diagon
 Positions are observed and actions numbered as the seat to move sees them, who joins top and bottom:
 for the second seat rows and columns are exchanged.
 
-Words: the stones of the seat to move, cells 0 to 63 and the others, then those of the other seat,
-each as its own seat sees them. Bit c is cell c in row-major order. A bit of the second word that no
+Words: the stones of the seat to move, cells 0 to 63 and the others, then the other seat's, each
+as its own seat sees them. Bit c is cell c in row-major order. A bit of the second word that no
 cell has says that the seat to move may take over the opening.
 """
 

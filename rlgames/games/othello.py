@@ -92,7 +92,7 @@ def flips(rules: OthelloRules, disc: np.uint64, own: np.uint64, other: np.uint64
 
 @compiled
 def end_turn(rules: OthelloRules, own: np.uint64, other: np.uint64) -> Played:
-    """The turn of a seat ends with its own discs and those of the other, which is to move next."""
+    """The turn of a seat ends with its own discs and the other seat's, which is to move next."""
     moves = legal_cells(rules, other, own)
     is_over = moves == U(0) and legal_cells(rules, own, other) == U(0)
     lead = np.float32(0)

@@ -25,7 +25,7 @@ from rlgames.core.text import counted
 from rlgames.games import board_text
 from rlgames.games.fleets.game import FleetGame, FleetState, draw_events, parse_events
 from rlgames.games.fleets.layouts import Fleet
-from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
+from rlgames.games.fleets.sunk_ships import Seen, ShipSlots, SunkShips
 from rlgames.games.game import HIDDEN, Spec
 from rlgames.games.numbering import encode_cells
 from rlgames.games.state import count_boards
@@ -42,7 +42,7 @@ class SalvoDuelState(FleetState):
     own: uint8 [B, N], the fleet of the seat to move. shot: bool [B, 2, N], the cells of the other
     board that each seat has shot at. hit_turn: int16 [B, 2, N], the turn, from 1, when it hit
     them; 0 for none. aimed: bool [B, N], the cells chosen so far in an unfinished turn. sunk_turn:
-    int16 [B, 2, ships], the turns when each seat sank ships of the other, as in SinkingSlots.
+    int16 [B, 2, ships], the turns when each seat sank ships of the other, as in ShipSlots.
     """
 
     own: Tensor
@@ -69,7 +69,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
     placed.
     """
 
-    announces_sinkings = True
+    announces_sunk_ships = True
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         if len(ships) > len(LETTERS):
             raise ValueError(f"{len(ships)} ships are too many; {len(LETTERS)} is the most")
         self.fleet, self.shots = Fleet(rows, columns, list(ships)), shots
-        self.slots = SinkingSlots(self.fleet.ships, names_length=False)
+        self.slots = ShipSlots(self.fleet.ships, names_length=False)
         self.rows, self.columns, self.num_cells = rows, columns, rows * columns
         self.spec = Spec(
             name=name,
@@ -193,8 +193,8 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
     def outcome(self, before: SalvoDuelState, action: Tensor, after: SalvoDuelState) -> Tensor:
         seat = before.current_seat
         hits = of_seat(after.hit_turn, seat) != of_seat(before.hit_turn, seat)
-        sinkings = of_seat(after.sunk_turn, seat) != of_seat(before.sunk_turn, seat)
-        return encode_cells(torch.cat([hits, sinkings], 1))
+        sunk_ships = of_seat(after.sunk_turn, seat) != of_seat(before.sunk_turn, seat)
+        return encode_cells(torch.cat([hits, sunk_ships], 1))
 
     def view_from_seat(self, state: SalvoDuelState, seat: int) -> SalvoDuelState:
         current_seat = torch.full_like(state.current_seat, seat)
@@ -208,7 +208,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             of_seat(field, state.current_seat)
             for field in (state.shot, state.hit_turn, state.sunk_turn)
         )
-        return Seen(shot, hit_turn > 0, Sinkings(self.slots, hit_turn, turns))
+        return Seen(shot, hit_turn > 0, SunkShips(self.slots, hit_turn, turns))
 
     def score_actions(self, cells: Tensor) -> Tensor:
         return cells
@@ -331,7 +331,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             or state.afloat[0].tolist() != afloat
             or sum(hit[seat]) > self.fleet.ship_cells
             or is_all_hit != (afloat[1 - seat] == 0)
-            or not bool(Sinkings(self.slots, hit_turn, sunk_turn).agree(state.own).all())
+            or not bool(SunkShips(self.slots, hit_turn, sunk_turn).agree(state.own).all())
             or not bool(self.is_valid(state).all())
         ):
             raise ValueError(

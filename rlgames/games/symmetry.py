@@ -85,8 +85,8 @@ class Symmetries:
         return planes.flatten(2).gather(2, cells).view_as(planes)
 
     def plane_order(self, count: int) -> Tensor:
-        """Int64 [G, C]: as Symmetric.plane_symmetries, of an observation to which a policy may
-        have added planes."""
+        """Int64 [G, C]: as Symmetric.plane_symmetries, if a policy may have added planes to the
+        observation."""
         added = torch.arange(self._planes.shape[1], count, device=self.cells.device)
         return torch.cat([self._planes, added.expand(self.count, -1)], 1)
 

@@ -48,7 +48,7 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
         compiled._compiler._customize_flags = keep_unwrapped
         template, compile_one = compiled.get_call_template, compiled.compile
         add_callable = compiled.add_overload
-        inner = set[Any]()  # the types for which only other kernels call it so far
+        inner = set[Any]()  # types that only other kernels have called it with
         with suppress(RuntimeError):  # no folder can be written
             compiled._cache = _KernelCache(function)
 

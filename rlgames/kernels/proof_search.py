@@ -82,7 +82,7 @@ def prove(
     """Search from the position in the first row of the line, until its question is answered or
     this many positions have been visited.
 
-    Returns how many were, and the proof and the disproof number, one of which is 0 if the question
+    Returns how many were, and the proof and the disproof number. One of these is 0 if the question
     is answered. If the answer is yes, the winning moves lead to children with a disproof number
     of 0. Another call continues from the table.
     """

@@ -301,8 +301,7 @@ def value_by_play(run: Simulations, rules: Any, count: int) -> None:
 
 @compiled
 def begin(run: Simulations, rules: Any) -> int:
-    """Expand the roots, of which nothing but positions, turns and signs is set. Returns as
-    simulate."""
+    """Expand the roots, which have only positions, turns and signs. Returns as simulate."""
     tree, nodes = run.tree, run.nodes
     tree.keys[:], tree.children[:] = 0, -1
     run.progress[:], run.progress[NODES] = 0, run.trees

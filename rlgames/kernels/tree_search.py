@@ -50,7 +50,7 @@ class TreeArrays(NamedTuple):
 
 class Selection(NamedTuple):
     """How simulations choose actions. rule: one of RULES. plan: for rule=GUMBEL. widens_bounds: the
-    bounds are those of the values so far."""
+    bounds follow the values so far."""
 
     rule: int
     c_puct: float

@@ -106,7 +106,7 @@ def write_set(members: Any, bits: Array, values: Array) -> None:
 
 @compiled
 def mix(bits: Any) -> Any:
-    """Other 64 bits, of which each depends on all of these: the finalizer of SplitMix64."""
+    """64 bits that each depend on all of these: the finalizer of SplitMix64."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))

@@ -27,7 +27,7 @@ from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
 
 MAX_COMPARED = 256
-"""New moves per update on which search and network are compared."""
+"""New moves per update that compare search and network."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ class AlphaZero(GradientLearner):
         return float((target * (target.clamp(min=1e-30).log() - log_probs)).sum(1).mean())
 
     def losses(self, minibatch: SearchTargets) -> tuple[Tensor, Tensor, Tensor]:
-        """The mean policy loss, the mean value loss, and the fraction of moves of which the network
-        and the search find the same action best, on a random symmetry of each position."""
+        """The mean policy loss, the mean value loss, and the fraction of moves where the
+        network and the search prefer the same action, on a random symmetry of each position."""
         inputs = self.policy.inputs(self.game, minibatch.state)
         legal = self.game.legal_action_mask(minibatch.state)
         target = minibatch.target

@@ -36,7 +36,7 @@ class Dqn(GradientLearner):
     what happens in between, and γ applies where a turn ends in between.
 
     n_step: the seat's own moves that r spans. More learn faster, but learn in part the values of
-    the exploring policy. polyak_tau: the fraction by which the target network moves.
+    the exploring policy. polyak_tau: how far the target network moves, a fraction.
     """
 
     learns_from = frozenset({"rewards", "earlier_weights"})

@@ -110,8 +110,8 @@ class Learner(ABC):
 
     @classmethod
     def check(cls, plan: Plan) -> None:
-        """Raises ConfigError, with what to type, unless the learner supports the game, reward,
-        sampling rule and sources of a training.
+        """Raises ConfigError, with a remedy, unless the learner supports the game, reward, sampling
+        rule and sources of a training.
 
         A subclass calls this first, which checks the sources.
         """
@@ -273,8 +273,8 @@ def unlearned_entries(policy: Any) -> dict[str, float]:
 def return_metrics(
     trajectories: Trajectories, returns: torch.Tensor, reward: torch.Tensor
 ) -> dict[str, float]:
-    """The mean and the spread of the returns, float32 [M], and the fraction of the games in which
-    a reward, float32 [M], is not 0."""
+    """The mean and the spread of the returns, float32 [M], and the fraction of games with a
+    reward, float32 [M], other than 0."""
     total = reward.new_zeros(trajectories.num_games).index_add_(
         0, trajectories.game, reward.detach().abs()
     )

@@ -72,8 +72,8 @@ class Player(ABC):
     def act(self, state: State, rng: Rng, progress: float = 0.0) -> Decision:
         """The actions of choose, with whatever else the player knows about them.
 
-        rng: as in choose. progress: the completed fraction of a training, 0 to 1, on which
-        exploration depends.
+        rng: as in choose. progress: the completed fraction of a training, 0 to 1, which sets the
+        exploration.
         """
         return Decision(self.choose(state, rng))
 
@@ -156,7 +156,7 @@ class Random(Player):
 
 
 class ObservingRandom(Random):
-    """Computes the observations too, for which a network waits."""
+    """Also computes the observations, because a network waits for them."""
 
     wants = Wants(planes=True)
 

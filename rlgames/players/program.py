@@ -70,7 +70,7 @@ class Process:
         self._last: deque[str] = deque(maxlen=MAX_REPORTED)
         self._has_ended = False
         words: Any = command if sys.platform == "win32" else shlex.split(command)
-        # With a group of its own, the programs that it starts end with it.
+        # With a separate group, the programs that it starts end with it.
         group: Any = {} if sys.platform == "win32" else {"process_group": 0}
         try:
             self._process = Popen(words, stdin=PIPE, stdout=PIPE, stderr=PIPE, **group)
@@ -87,7 +87,7 @@ class Process:
         put(None)
 
     def keep(self, line: str | None) -> None:
-        """Remember a line that is no answer, for last_lines."""
+        """Remember a line that isn't an answer, for last_lines."""
         if line and line.strip():
             self._last.append(sanitized(line, 100))
 
@@ -216,7 +216,7 @@ class Program(Player):
     # The moves that lead to a position
 
     def follow(self, before: State, action: Tensor, after: State) -> None:
-        """Remember by which move each position was reached."""
+        """Remember the move that reached each position."""
         before, after, actions = before.to("cpu"), after.to("cpu"), action.tolist()
         keys = zip(_keys(before), _keys(after), strict=True)
         for row, (old, new) in enumerate(keys):

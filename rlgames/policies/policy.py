@@ -49,9 +49,8 @@ class Policy(nn.Module, ABC):
 
 @contextmanager
 def learning(policy: nn.Module, is_learning: bool = True) -> Iterator[None]:
-    """A block in which a policy is in training mode, or in evaluation mode if not is_learning:
-    layers such as dropout and batch normalization differ between them. While it plays, a policy is
-    in evaluation mode."""
+    """Put a policy into training mode for this block, or into evaluation mode if not is_learning.
+    Dropout and batch normalization depend on the mode. A policy plays in evaluation mode."""
     before = policy.training
     policy.train(is_learning)
     try:

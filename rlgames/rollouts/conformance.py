@@ -142,7 +142,7 @@ def _check_progress(game: Game[Any], state: State, after: State) -> None:
     if game.spec.max_plies_per_turn == 1:
         assert (growth > 0).all(), "depth did not increase"
     made = (game.ply(after) - game.ply(state))[~state.done]
-    assert (made > 0).all(), "ply did not increase, on which random numbers depend"
+    assert (made > 0).all(), "ply did not increase, but random numbers depend on it"
     assert (after.turn - state.turn <= 1).all(), "one ply ended more than one turn"
     if game.spec.goal == "outcome":
         assert (after.score.sum(1) == 0).all(), "scores of a zero-sum game do not sum to zero"

@@ -19,7 +19,7 @@ class TakeBack(Exception):
 
 
 class InteractiveGame:
-    """A game in progress from a position, between players of which the first may raise TakeBack.
+    """A game in progress from a position, between players. The first may raise TakeBack.
 
     The terminal plays it to its end (collect), a page ply by ply. players and order, the index of
     the player in each seat, may change between two plies. A move that is taken back and played

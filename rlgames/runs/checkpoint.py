@@ -62,7 +62,7 @@ class BadCheckpoint(ConfigError):
 
 
 LARGE_BYTES = 500_000_000
-"""The size of a checkpoint from which a run says at its start what it takes on the disk."""
+"""If a checkpoint is larger, the run reports its disk use at the start."""
 
 CHECKPOINTS_ON_DISK = 3
 """The best, the latest, and one that is being written."""
@@ -227,7 +227,7 @@ def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
 def disk_costs(checkpoint: Checkpoint, directory: Path) -> str:
     """What the checkpoints of a run take on the disk, in words; empty if it is little.
 
-    checkpoint: the first one, from which optimizers may still be missing.
+    checkpoint: the first one, which may not have optimizers yet.
     """
     size = checkpoint.nbytes
     if size < LARGE_BYTES:
@@ -300,7 +300,7 @@ def _read_header(file: BinaryIO) -> tuple[bytes, dict[str, Any]]:
 
 
 def _is_whole(file: BinaryIO, text: bytes, checksum: str) -> bool:
-    """Whether the checksum is that of a file, which was read up to the end of its header, text."""
+    """Whether a file has this checksum. It was read up to the end of its header, text."""
     if len(checksum) != len(NO_CHECKSUM):
         return False
     digest = hashlib.sha256(text.replace(checksum.encode(), NO_CHECKSUM.encode()))

@@ -18,7 +18,7 @@ from rlgames.runs.series import Training
 
 @dataclass(frozen=True)
 class Rule:
-    """A cause for which a run may not learn.
+    """A cause that may keep a run from learning.
 
     Args:
         name: of the rule. Rules for different learners may share one.
@@ -312,8 +312,7 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 
-"""In the order in which they are tried: a setting that breaks a run also changes what later rules
-look at."""
+"""In this order, because a setting that breaks a run also changes what later rules look at."""
 
 CERTAIN = (
     *("not_finite", "no_reward_signal", "lr_ran_out", "policy_does_not_move"),

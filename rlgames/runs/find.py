@@ -193,6 +193,6 @@ def _runs_inside(top: str) -> Iterator[str]:
 
 
 def _natural(name: str) -> list[str | int]:
-    """A sort key by which seed=10 comes after seed=9."""
+    """A sort key that puts seed=10 after seed=9."""
     parts = re.split("([0-9]{1,9})", name)
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]

@@ -263,7 +263,7 @@ def read_runs(directories: list[str]) -> list[Run]:
 
 
 def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
-    """Items by a key, in the order in which keys first appear."""
+    """Items by a key, in the order of their first appearance."""
     groups: dict[Any, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -331,7 +331,7 @@ class Row:
         """A value of the row by its name; None if it is not known.
 
         Numbers are means over seeds, or so far while no run is done; NAME low and NAME high are the
-        ends of an interval. Settings are those of the best run.
+        ends of an interval. Settings come from the best run.
         """
         if name in OF_ROWS:
             return OF_ROWS[name](self)
@@ -383,8 +383,7 @@ OF_ROWS: dict[str, Callable[[Row], Any]] = {
 
 
 def sort_key(run: RunInfo, results: dict[str, float]) -> tuple[bool, Any, Any]:
-    """A key by which the best sorts first, by the run's best_by and then by points; runs without a
-    metric that ranks them come last."""
+    """A sort key: the best run first, by its best_by, then by points; runs without it last."""
     sign = direction(goal_of(run.metric), run.best_by)
     if run.best_by not in results or not sign:
         return True, Rank(0.0), Rank(0.0)

@@ -56,8 +56,8 @@ NODE_OVERHEAD = 8
 """The memory of a node besides its actions, in units of actions."""
 
 MAX_COMPILED_ROWS = 32
-"""The kernel evaluates at most as many leaves at once by an mlp without ReLU, of which no numbers
-are 0; torch is faster with more."""
+"""The most leaves that the kernel evaluates at once by an mlp without ReLU, whose activations are
+never 0; torch is faster with more."""
 
 MAX_CACHE_BYTES = 1 << 25
 

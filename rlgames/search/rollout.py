@@ -23,7 +23,7 @@ MAX_ROOTS = 512
 """Roots that are searched at once."""
 
 WORLD, NOISE = -2, -3
-"""The parts of random numbers for what is hidden, and for which actions are considered."""
+"""The parts of random numbers for what is hidden, and for the choice of candidates."""
 
 MAX_PLAYOUTS = 1 << 17
 """Games that are played on at once."""

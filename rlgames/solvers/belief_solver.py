@@ -33,7 +33,7 @@ class BeliefSolver(Solver[Battleship, BattleshipState]):
 
     @staticmethod
     def fits(game: Game[Any]) -> bool:
-        return type(game) is Battleship and not game.announces_sinkings
+        return type(game) is Battleship and not game.announces_sunk_ships
 
     @property
     def is_in_reach(self) -> bool:

@@ -128,8 +128,8 @@ class AlphaBeta:
         seconds: float = math.inf,
         max_positions: float = math.inf,
     ) -> ScoreBounds:
-        """Find out who wins a position that is not over, and by which columns, until that is known
-        or a limit is reached.
+        """Find out who wins an unfinished position, and the winning columns, until that is known or
+        a limit is reached.
 
         own: the stones of the seat to move. occupied: all stones. max_positions: visited by this
         search.

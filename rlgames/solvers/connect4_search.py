@@ -7,10 +7,9 @@ Boards are numbers, as in rlgames/games/k_in_a_row.py.
 The search keeps its own stack, one row of `frames` and `moves` for each ply, and can stop at any
 position and continue later. No seat to move on the stack can win at once.
 
-What is known of positions is kept in a table of a fixed number of entries, two of which share a
-place. A position is a number of at most 62 bits. Reversible operations mix it into another one,
-whose upper bits are its place. The remaining bits are part of the entry, so that no position is
-ever taken for another:
+Bounds of positions are kept in a table of a fixed number of entries. Two entries share a place. A
+position is a number of at most 62 bits. Reversible operations mix it into another one, whose upper
+bits are its place. The remaining bits are part of the entry, so no position is taken for another:
 
     bits 17 to 62           12 to 16    6 to 11     0 to 5
     the rest of the key     work        low + 32    high + 32

@@ -79,7 +79,7 @@ class BoardView:
         ]
 
     def top_actions(self) -> list[tuple[str, float]]:
-        """The most likely actions by name and the rest of them together, or those of the highest
+        """The most likely actions by name, and the others together; or the actions with the highest
         values."""
         opinion, least = self.opinion, -math.inf if self.are_values else 0.0
         order = sorted(range(len(opinion)), key=lambda action: -opinion[action])

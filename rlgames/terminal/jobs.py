@@ -26,7 +26,7 @@ from rlgames.runs.files import RunInfo, read_info, read_metrics
 from rlgames.terminal.progress import blocks, clock_text
 
 STATE_WIDTH, TIME_WIDTH, METRIC_WIDTH, CURVE_WIDTH = 8, 5, 9, 12
-"""The characters of the columns on a terminal where names do not fit."""
+"""The widths of the columns on a terminal that is too narrow for the names."""
 
 STYLES = {
     "waiting": "dim",
@@ -35,7 +35,7 @@ STYLES = {
     "failed": "red",
     "interrupted": "yellow",
 }
-"""The states of jobs, in the order in which they are counted."""
+"""The states of jobs, in the order of their counts."""
 
 MAX_WIDTH = 10_000
 """A table is as wide as it needs to be in so many columns."""
@@ -53,7 +53,7 @@ class JobProgress:
         speed: games per second; None: unknown.
         seconds: of training so far.
         metric: what selects the best checkpoint; sign: -1 if lower values are better.
-        value: of a run that is done, the result; of any other, that of the latest evaluation.
+        value: the result of a run that is done; otherwise the latest evaluation.
         curve: pairs of games and the metric of the greedy policy.
     """
 
@@ -197,7 +197,7 @@ class JobTable(JobLines):
         yield self._summary(rows)
 
     def _table(self, rows: Sequence[JobProgress], has_counts: bool, width: int | None) -> Table:
-        """width: to which names are cut; None: as wide as they are."""
+        """width: names are cut to it; None: as wide as they are."""
         metrics = {progress.metric for progress in self.rows.values()} - {""}
         metric = metrics.pop() if len(metrics) == 1 else "result"
         fixed = STATE_WIDTH, TIME_WIDTH, METRIC_WIDTH, CURVE_WIDTH

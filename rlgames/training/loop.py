@@ -213,8 +213,8 @@ class TrainingLoop:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Announce a phase and measure its time. Evaluations leave torch's own generators alone,
-        so that a run learns the same however often it is evaluated."""
+        """Announce a phase and measure its time. Evaluations don't touch torch's own generators,
+        so a run learns the same however often it is evaluated."""
         self.callbacks.on_phase(name)
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.progress.line.timed(name))

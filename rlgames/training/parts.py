@@ -128,7 +128,7 @@ def check_parts(cfg: TrainConfig) -> None:
 
 
 def build_source(cfg: TrainConfig, learner: Learner, agent: Agent, games: WholeGames) -> GameSource:
-    """Where a training's games come from. Raises ConfigError for a record that does not fit."""
+    """Where a training's games come from. Raises ConfigError for a record of another game."""
     recorded = None
     if cfg.demonstrations:
         path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]

@@ -145,7 +145,7 @@ def _picture(
     overlay: ActionOverlay | None,
     is_still: bool,
 ) -> Image.Image:
-    """A position and the move that is made there; what a policy thinks of its own moves."""
+    """A position and the move made there, with what a policy thinks of its moves."""
     action = int(trajectory.action[ply])
     player = ", opponent" if overlay is None else ""
     title = f"move {ply + 1:,}{player}: {game.action_to_string(trajectory.state, ply, action)}"

@@ -38,7 +38,7 @@ from rlgames.training.sources import Batch, GameSource
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # messages about actors that died, which are replaced
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the new behavior, of which it would warn
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the new behavior; Ray warns about the old one
 }
 """Environment variables that Ray reads while it is imported; those that are set already stay."""
 
@@ -89,8 +89,8 @@ class Games:
 class SelfPlayActor:
     """Plays the games of a training.
 
-    config: the training's, plain. directory: the learner's, to which paths in the config may refer.
-    folders: those from which the learner imports, for plugins.
+    config: the training's, plain. directory: the learner's, for paths in the config.
+    folders: where the learner imports plugins from.
     """
 
     def __init__(self, config: dict[str, Any], directory: str, folders: list[str]) -> None:
@@ -140,9 +140,9 @@ def wait_for(awaited: str, is_there: Callable[[], object], seconds: float) -> No
 class RaySource(GameSource):
     """Has actors play.
 
-    A task is to play some games of a batch. Free actors take the tasks in turn, those of the next
-    batch while the learner learns. What is under way is part of no mark: a run that resumes has it
-    played again.
+    A task is to play some games of a batch. Free actors take the tasks in turn, and tasks of
+    the next batch while the learner learns. A mark holds no unfinished tasks: a run that resumes
+    has them played again.
     """
 
     is_exact = False

@@ -293,8 +293,8 @@ class GameSource:
         }
 
     def restore(self, mark: dict[str, Any]) -> None:
-        """Go back to a mark. Raises LookupError, TypeError, ValueError or RuntimeError for what
-        does not fit."""
+        """Go back to a mark. Raises LookupError, TypeError, ValueError or RuntimeError for
+        another source's mark."""
         for index, player in enumerate(self.games.players):
             player.load_state_dict(mark["players"][str(index)])
         if mark["pool"] is not None:
@@ -326,7 +326,7 @@ class GameSource:
 
 
 def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStates:
-    """New games, a fraction of which start one random move away from a game in progress.
+    """New games. A fraction of them start one random move away from a game in progress.
 
     They reach positions that the agent itself rarely reaches. Score and turns continue from those
     of the copied game; a move that would end it is not made.

@@ -221,8 +221,8 @@ def host_name(address: str) -> str:
 
 
 def _is_own(name: str, hosts: Sequence[str], reached: str) -> bool:
-    """Whether a name is the page's: on the loopback, one of hosts, or the IP address at which a
-    request reached it, which is not looked up."""
+    """Whether a name is the page's: on the loopback, one of hosts, or the IP address that a
+    request reached, which is not looked up."""
     if not name:
         return False
     is_reached = _ip(name) is not None and name == host_name(reached)

@@ -26,7 +26,7 @@ EXACT_SECONDS = 3.0
 """Time limit of the exact values of a position."""
 
 COUNTED_LAYOUTS, SAMPLED_LAYOUTS = 5_000_000, 2_000
-"""Steps and samples that locate hidden ships, as those of player=density."""
+"""Steps and samples that locate hidden ships, as in player=density."""
 
 MIN_SHARE = 0.0005
 """Moves that are less likely are not listed."""

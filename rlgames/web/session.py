@@ -120,7 +120,7 @@ class Session:
     # What the page does
 
     def change(self, do: str, body: Mapping[str, Any]) -> None:
-        """Do what a person asks for: move, undo or sit, with what a request says of it. ply and
+        """Do what a person asks for: move, undo or sit. ply and
         present, if given: the number of plies and the position, as text, that the person saw.
 
         Raises ConfigError, and HTTPException while a player thinks or if the game went on.

@@ -29,7 +29,8 @@ PAGES = [
 WORDS = {
     **{"schedule": "recipes/", "SLURM": "sweep/", "width": "configs/", "JSON": "json/"},
     **{"TensorBoard": "trackers/", "out of memory": "recipes/", "submitit_slurm": "sweep/"},
-    **{"lr_end": "recipes/", "exploiter": "recipes/", "n_jobs": "sweep/"},
+    **{"lr_end": "recipes/", "exploiter": "recipes/", "n_jobs": "sweep/", "gui": "play/"},
+    **{"hardware": "faq/", "visualize": "recipes/", "pretrained": "agents/"},
 }
 """What readers look for, and a page that the search must find."""
 

@@ -50,6 +50,18 @@ REFERENCE = {
 """The pages of the reference and their modules."""
 
 
+CARDS = """<div class="grid cards" markdown>
+
+- **[Play](play.md)** against a trained agent, or [send one](export.md) to somebody as a file.
+- **[Train](tutorial.md)** an agent in seconds, and see how far it is from perfect play.
+- **[Compare](sweep.md)** settings and learners, with intervals, figures and LaTeX tables.
+
+</div>
+
+"""
+"""Where to start, on the first page below its picture."""
+
+
 def on_config(config: ProperDocsConfig) -> ProperDocsConfig:
     """Set the navigation, and how formulas are drawn."""
     docs = Path(config.docs_dir)
@@ -78,8 +90,9 @@ def on_config(config: ProperDocsConfig) -> ProperDocsConfig:
 
 def on_files(files: Files, config: ProperDocsConfig) -> Files:
     """Add the pages that are not in docs/."""
+    head, features, rest = _moved_into_docs(ROOT / "README.md").partition("- **Ten games**")
     pages = {
-        "index.md": _moved_into_docs(ROOT / "README.md"),
+        "index.md": f"---\nhide: [navigation]\n---\n{head}{CARDS}{features}{rest}",
         "contributing.md": _moved_into_docs(ROOT / "CONTRIBUTING.md"),
         "site.css": (Path(__file__).parent / "site.css").read_text(encoding="utf-8"),
     }
@@ -87,7 +100,8 @@ def on_files(files: Files, config: ProperDocsConfig) -> Files:
     pages["reference/index.md"] = "\n".join(["# Python reference\n", *links])
     for title, modules in REFERENCE.items():
         parts = [f"# {title}\n", *(f"::: {module}\n" for module in modules)]
-        pages[_reference_file(title)] = "\n".join(parts)
+        # The search ranks guides before the reference.
+        pages[_reference_file(title)] = "---\nsearch: {boost: 0.05}\n---\n" + "\n".join(parts)
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     return files

@@ -12,7 +12,7 @@ from markers import one_in, slow
 from rlgames.games.fleets.counts import LayoutCounter
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import Posterior
-from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
+from rlgames.games.fleets.sunk_ships import Seen, ShipSlots, SunkShips
 
 FLEETS = [(1, 5, [2]), (2, 3, [2, 1]), (3, 3, [2, 2]), (3, 4, [2, 3, 2]), (4, 2, [1, 1, 1])]
 SMALL = (4, 4, [3, 2, 2])
@@ -125,19 +125,19 @@ def test_draws_and_probabilities_agree_with_what_was_seen_on_a_board_too_big_to_
 
 
 def announced(layouts, hit, ships, names_length, seed):
-    """Hits in random turns, and the sinkings that are announced for them."""
+    """Hits in random turns, and the announced sunk ships for them."""
     turn = torch.randint(1, 5, hit.shape, generator=generator(seed), dtype=torch.int16)
     hit_turn = torch.where(hit, turn, 0)
-    slots = SinkingSlots(ships, names_length)
+    slots = ShipSlots(ships, names_length)
     ship_turns = slots.sinking_turns(layouts, hit_turn)
     turns = torch.zeros_like(ship_turns)
     for now in range(1, 5):
         sunk = (ship_turns > 0) & (ship_turns <= now)
         turns = slots.record(turns, sunk, torch.full((len(hit),), now))
-    return Sinkings(slots, hit_turn, turns)
+    return SunkShips(slots, hit_turn, turns)
 
 
-def sinkings_of(fleet, hit_turn, names_length):
+def sunk_ships_of(fleet, hit_turn, names_length):
     """By the book: a multiset of what sank in which turn. fleet: a set of cells for each ship."""
     return Counter(
         (len(ship) if names_length else 0, max(hit_turn[cell] for cell in ship))
@@ -151,34 +151,34 @@ def sinkings_of(fleet, hit_turn, names_length):
     ("rows", "columns", "ships"),
     [SMALL, (1, 9, [2, 2, 1]), (4, 4, [2, 2, 2]), slow((4, 5, [4, 3, 2, 2])), slow((3, 5, [3]))],
 )
-def test_draws_counts_and_probabilities_agree_with_the_announced_sinkings(
+def test_draws_counts_and_probabilities_agree_with_the_announced_sunk_ships(
     rows, columns, ships, names_length
 ):
     """Each row has its own history; all layouts that explain it are equally likely."""
     listed, exact, sampled = posteriors(rows, columns, ships)
     layouts = unlisted(rows, columns, ships).sample(40, rng(15))
     shot, hit = seen_of(layouts, 0.7, 16)
-    sinkings = announced(layouts, hit, ships, names_length, 18)
-    seen = Seen(shot, hit, sinkings)
+    sunk_ships = announced(layouts, hit, ships, names_length, 18)
+    seen = Seen(shot, hit, sunk_ships)
     drawn = [posterior.sample(seen, 16, rng(17)) for posterior in (exact, sampled)]
     num_samples = 4_000 if len(ships) < 4 else 40_000
     found = [posterior.occupancy(seen, num_samples, rng(19)) for posterior in (exact, sampled)]
-    counter = LayoutCounter(Fleet(rows, columns, ships), sinkings.slots)
+    counter = LayoutCounter(Fleet(rows, columns, ships), sunk_ships.slots)
     counted, total = counter.occupancy(seen, 10**9)
     assert all(torch.equal((each > 0) & shot, hit) for each in drawn)
     fleets_listed = [by_number(layout, ships) for layout in listed]
     agree = agreeing(listed, shot, hit)
     has_excluded = False
     for row, layout in enumerate(layouts):
-        hit_turn = sinkings.hit_turn[row].tolist()
-        truth = sinkings_of(by_number(layout, ships), hit_turn, names_length)
+        hit_turn = sunk_ships.hit_turn[row].tolist()
+        truth = sunk_ships_of(by_number(layout, ships), hit_turn, names_length)
         for each in drawn:
-            assert sinkings_of(by_number(each[row], ships), hit_turn, names_length) == truth
+            assert sunk_ships_of(by_number(each[row], ships), hit_turn, names_length) == truth
         candidates = agree[row].nonzero()[:, 0].tolist()
         possible = [
             number
             for number in candidates
-            if sinkings_of(fleets_listed[number], hit_turn, names_length) == truth
+            if sunk_ships_of(fleets_listed[number], hit_turn, names_length) == truth
         ]
         has_excluded |= len(possible) < len(candidates)
         expected = (listed[possible] > 0).double().mean(0)

@@ -86,7 +86,7 @@ def test_density_says_whether_it_counted(steps, share):
     assert (priority - exact).abs().max() < (1e-6 if steps else 0.4)
 
 
-def test_many_equal_ships_with_announced_sinkings_are_sampled():
+def test_many_equal_ships_with_announced_sunk_ships_are_sampled():
     """Twelve ships, each sunk or not, leave 13! combinations of their numbers."""
     game = Battleship(10, 10, [1] * 12, 1, show=["sunk"])
     player = made("player", "density", game, samples=60, steps=10**6)

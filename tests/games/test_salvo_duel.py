@@ -429,7 +429,7 @@ def test_an_announced_sinking_does_not_tell_equal_ships_apart():
     ],
 )
 def test_outcomes_and_keys_differ_exactly_where_what_is_seen_differs(ships, shots, aim, order):
-    """On a line of six, with sinkings announced: a search must not merge what a player can tell
+    """On a line of six, with announced sunk ships: a search must not merge what a player can tell
     apart, and must merge the rest."""
     game = Battleship(1, 6, ships, shots, aim, show=["sunk"])
     assert find(game, ExactKey)

@@ -9,7 +9,7 @@ The words, everywhere in this folder and in its callers:
 - world: a position whose hidden layout agrees.
 - posterior: the distribution of the layout given what was seen; all that agree are equally likely.
 - occupancy: the probability that a cell has a ship, under the posterior.
-- slot: one for each ship, with the turn when it sank (`SinkingSlots`). A placement
+- slot: one for each ship, with the turn when it sank (`ShipSlots`). A placement
   fills the slot of the turn when its last hit was; a ship afloat has a cell without a hit.
 - type: ships that cannot be told apart: of one length, unless sunk ships are announced.
 - open hit: a hit that no ship placed so far covers.

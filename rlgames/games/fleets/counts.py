@@ -17,7 +17,7 @@ from rlgames.games.fleets.count_layouts import Position, Stack
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.occupancy import Counting, set_position, write_occupancy
 from rlgames.games.fleets.rollouts import NUM_WORDS, Layouts, list_layouts
-from rlgames.games.fleets.sunk_ships import Seen, SinkingSlots
+from rlgames.games.fleets.sunk_ships import Seen, ShipSlots
 from rlgames.kernels.words import Integers, Words
 
 Bools = NDArray[np.bool_]
@@ -29,7 +29,7 @@ MAX_HITS = 64
 """Sets of hits are words."""
 
 MAX_MEMO = 4096
-"""Positions of which a memo keeps what was computed."""
+"""Positions whose results a memo keeps."""
 
 MAX_FLEETS = 1 << 20
 """Ships left of a fleet, with an estimate for each. Equal ships that are announced have more."""
@@ -65,7 +65,7 @@ class LayoutCounter:
     otherwise nothing is counted.
     """
 
-    def __init__(self, fleet: Fleet, slots: SinkingSlots | None = None) -> None:
+    def __init__(self, fleet: Fleet, slots: ShipSlots | None = None) -> None:
         self._fleet = Counter(fleet.ships)
         self._lengths = sorted(fleet.ships if slots else self._fleet)
         self._announces = slots is not None
@@ -145,13 +145,15 @@ class LayoutCounter:
         """The row of each case, int64 [C]; and in each case the placements that agree with the
         announced ones, uint64 [C, W], and the number of ships of each type, int64 [C, types]."""
         tables, position = self._counting, self._counting.position
-        batch, sinkings = len(seen), seen.sinkings
-        if sinkings is None:
+        batch, sunk_ships = len(seen), seen.sunk_ships
+        if sunk_ships is None:
             fleets = np.tile([self._fleet[length] for length in self._lengths], (batch, 1))
             return np.arange(batch), np.tile(tables.placements, (batch, 1)), fleets
         cells = np.where(tables.cells < 0, tables.cells[:, :1], tables.cells)
-        completed = sinkings.completed(torch.from_numpy(cells)).numpy()
-        cases = [np.array(sinkings.slots.list_cases(turns)) for turns in sinkings.turns.tolist()]
+        completed = sunk_ships.completed(torch.from_numpy(cells)).numpy()
+        cases = [
+            np.array(sunk_ships.slots.list_cases(turns)) for turns in sunk_ships.turns.tolist()
+        ]
         row = np.repeat(np.arange(batch), [len(each) for each in cases])
         possible = [
             pack_bits(sunk_turn[:, position.types] == placements)

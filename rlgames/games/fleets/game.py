@@ -15,7 +15,7 @@ from rlgames.games.capabilities import HiddenHits, HiddenInformation, Symmetric
 from rlgames.games.fleets.counts import LayoutCounter
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import Posterior
-from rlgames.games.fleets.sunk_ships import Seen, SinkingSlots
+from rlgames.games.fleets.sunk_ships import Seen, ShipSlots
 from rlgames.games.game import HIDDEN, Game, State
 from rlgames.games.symmetry import board_symmetries
 from rlgames.rng import Rng
@@ -37,12 +37,12 @@ S = TypeVar("S", bound=FleetState)
 class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
     """A game where the seat to move shoots at a hidden fleet.
 
-    slots: the ships as announcements tell of them. announces_sinkings: whether there are any.
+    slots: the ships as announcements tell of them. announces_sunk_ships: whether there are any.
     """
 
     fleet: Fleet
-    slots: SinkingSlots
-    announces_sinkings: bool
+    slots: ShipSlots
+    announces_sunk_ships: bool
 
     @abstractmethod
     def seen(self, state: S) -> Seen:
@@ -104,7 +104,7 @@ class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
     @cached_property
     def layout_counter(self) -> LayoutCounter:
         """What counts and lists the layouts that agree."""
-        return LayoutCounter(self.fleet, self.slots if self.announces_sinkings else None)
+        return LayoutCounter(self.fleet, self.slots if self.announces_sunk_ships else None)
 
     def occupancy(self, state: S, samples: int = 0, rng: Rng | None = None) -> Tensor:
         """Float32 [B, N]: the probability that each cell of the hidden fleet has a ship, given all
@@ -146,7 +146,7 @@ class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
 
 
 def draw_events(name: str, names: list[str], turns: Tensor) -> str:
-    """What happened in which turn as one line: "hits: B2@1 C2@3", or "hits: none".
+    """Events and their turns in one line: "hits: B2@1 C2@3", or "hits: none".
 
     names: of cells that were hit, or of ships that sank. turns: int16, one for each; 0 for none.
     """

@@ -72,7 +72,7 @@ class Fleet(Tables):
         layouts = torch.zeros(batch, self.num_cells, dtype=torch.uint8, device=rng.device)
         missing, attempts, tried = torch.arange(batch, device=rng.device), 0, 0
         while len(missing):
-            # Several attempts of each game at once, of which the first valid one counts.
+            # Several attempts of each game at once. The first valid one counts.
             count = max(4, MIN_ATTEMPTS // len(missing))
             game = missing.repeat_interleave(count)
             attempt = tried + torch.arange(count, device=rng.device).repeat(len(missing))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rlgames.core.rows import Rows
 from rlgames.games.fleets.layouts import Fleet
-from rlgames.games.fleets.sunk_ships import Seen, Sinkings
+from rlgames.games.fleets.sunk_ships import Seen, SunkShips
 from rlgames.rng import Rng
 
 MAX_ENUMERATED_LAYOUTS = 20_000
@@ -162,23 +162,23 @@ class Posterior:
         misses = seen.shot & ~seen.hit
         conflicts = torch.cat([misses, seen.hit], 1).float() @ self._contradictions
         weight = (1 - conflicts).clamp_(min=0)
-        sinkings = seen.sinkings
-        if sinkings is not None:
+        sunk_ships = seen.sunk_ships
+        if sunk_ships is not None:
             for row, layout in zip(
                 *(each.split(CHUNK) for each in weight.nonzero().T), strict=True
             ):
-                weight[row, layout] = sinkings[row].agree(self._numbered[layout]).float()
+                weight[row, layout] = sunk_ships[row].agree(self._numbered[layout]).float()
         return weight
 
     def _sample_listed(self, seen: Seen, rng: Rng) -> Tensor:
         assert self._numbered is not None
-        sinkings = seen.sinkings
+        sunk_ships = seen.sunk_ships
         weight = self.agreeing(Seen(seen.shot, seen.hit))
         index = rng.choice(weight)
-        if sinkings is not None:
+        if sunk_ships is not None:
             rejected = torch.arange(len(weight))
             for attempt in range(MAX_ATTEMPTS):
-                agrees = sinkings[rejected].agree(self._numbered[index[rejected]])
+                agrees = sunk_ships[rejected].agree(self._numbered[index[rejected]])
                 rejected = rejected[~agrees]
                 if not len(rejected):
                     break
@@ -243,7 +243,7 @@ class Posterior:
         """start: the row of the first game."""
         hits = seen.hit.float()
         avoids_misses = (seen.shot.float() - hits) @ self._table.T == 0
-        slots = None if seen.sinkings is None else self._slots(seen.sinkings, samples)
+        slots = None if seen.sunk_ships is None else self._slots(seen.sunk_ships, samples)
         game = torch.arange(len(hits)).repeat_interleave(samples)
         rng = rng[game].fold_in(torch.arange(samples).repeat(len(hits)))
         remaining = self._fleet.expand(len(game), -1).clone()  # ships to place, by length
@@ -282,8 +282,8 @@ class Posterior:
         last = fits * (open_hits @ table == open_hits.sum(1, keepdim=True))
         return _Particles(game + start, covered, weight, last, placed, rng)
 
-    def _slots(self, sinkings: Sinkings, samples: int) -> _Slots:
-        slot, to_fill = sinkings.slot_of_placement(self._cells, self._placement_lengths)
+    def _slots(self, sunk_ships: SunkShips, samples: int) -> _Slots:
+        slot, to_fill = sunk_ships.slot_of_placement(self._cells, self._placement_lengths)
         # One more slot, which no ship fills, for placements that contradict the announcements.
         to_fill = torch.cat([to_fill, torch.zeros_like(to_fill[:, :1])], 1)
         return _Slots(*(each.repeat_interleave(samples, 0) for each in (slot, to_fill)))

@@ -1,4 +1,4 @@
-"""Announced sunk ships: how many, or ships of which length, sank in which turn.
+"""Announced sunk ships: for each turn, how many ships sank, or their lengths.
 
 Letters in shapes: B games, N cells, S ships, P placements of single ships.
 """
@@ -15,7 +15,7 @@ from rlgames.core.rows import Rows
 from rlgames.games.state import Tables
 
 
-class SinkingSlots(Tables):
+class ShipSlots(Tables):
     """One slot per ship for the turn, from 1, when a ship sank; int16 [B, S], 0 if none has.
 
     An announcement does not tell ships of one group apart: ships of equal length if names_length,
@@ -105,22 +105,22 @@ class SinkingSlots(Tables):
 
 
 @dataclass(frozen=True)
-class Sinkings(Rows):
+class SunkShips(Rows):
     """The announcements to the seat to move about the ships that it shoots at.
 
     hit_turn: int16 [B, N], the turn, from 1, when each cell was hit; 0: it was not. turns:
-    int16 [B, S], the slots, as in SinkingSlots.
+    int16 [B, S], the slots, as in ShipSlots.
     """
 
-    slots: SinkingSlots
+    slots: ShipSlots
     hit_turn: Tensor
     turns: Tensor
 
-    def cpu(self) -> Sinkings:
+    def cpu(self) -> SunkShips:
         if self.turns.device.type == "cpu":
             return self
-        slots = SinkingSlots(self.slots.lengths.tolist(), self.slots.names_length)
-        return Sinkings(slots, self.hit_turn.cpu(), self.turns.cpu())
+        slots = ShipSlots(self.slots.lengths.tolist(), self.slots.names_length)
+        return SunkShips(slots, self.hit_turn.cpu(), self.turns.cpu())
 
     def agree(self, layouts: Tensor) -> Tensor:
         """Bool [B]: whether the ships of numbered layouts, uint8 [B, N], sank as announced."""
@@ -175,23 +175,23 @@ class Sinkings(Rows):
 class Seen(Rows):
     """What the seat to move knows of the fleet that it shoots at, of B games.
 
-    shot, hit: bool [B, N], the cells shot at, and the cells hit. sinkings: None where
+    shot, hit: bool [B, N], the cells shot at, and the cells hit. sunk_ships: None where
     nothing is announced.
     """
 
     shot: Tensor
     hit: Tensor
-    sinkings: Sinkings | None = None
+    sunk_ships: SunkShips | None = None
 
     def cpu(self) -> Seen:
-        sinkings = None if self.sinkings is None else self.sinkings.cpu()
-        return Seen(self.shot.cpu(), self.hit.cpu(), sinkings)
+        sunk_ships = None if self.sunk_ships is None else self.sunk_ships.cpu()
+        return Seen(self.shot.cpu(), self.hit.cpu(), sunk_ships)
 
     def position_keys(self) -> list[bytes]:
         """A key of each game, on the CPU; the same for games that the same layouts agree with."""
         shot = self.shot.numpy()
-        if self.sinkings is None:
+        if self.sunk_ships is None:
             hit = self.hit.numpy()
             return [bytes(s) + bytes(h) for s, h in zip(shot, hit, strict=True)]
-        hit_turn, slots = (ranks.short().numpy() for ranks in self.sinkings.turn_ranks())
+        hit_turn, slots = (ranks.short().numpy() for ranks in self.sunk_ships.turn_ranks())
         return [b"".join(map(bytes, row)) for row in zip(shot, hit_turn, slots, strict=True)]

@@ -298,7 +298,7 @@ def search(
     """Value the states on the stack and all that can follow.
 
     depth: of the last state. work: layouts and results to look at before it pauses.
-    max_count: states that the table has room for. Returns why it stops, and at which depth.
+    max_count: states that the table has room for. Returns why it stops, and the depth.
     """
     ints, words, floats = stack.ints, stack.words, stack.floats
     while depth >= 0:

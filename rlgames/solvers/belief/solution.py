@@ -100,7 +100,7 @@ class BeliefSolution:
 
     @property
     def states(self) -> int:
-        """The belief states that are valued: closed ones, of which symmetric ones count once."""
+        """The belief states that are valued: closed ones, counted up to symmetry."""
         return int(self._table.size[0])
 
     @property
