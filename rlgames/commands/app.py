@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlgames.config.commands import COMMANDS, PageConfig, load_command
+from rlgames.config.commands import COMMANDS, load_command
 from rlgames.core.errors import (
     TRACEBACK,
     ConfigError,
@@ -245,16 +245,6 @@ def run_config(name: str, config: Any, *more: Any) -> int:
     """Run one command by its config and print the result; the exit code. more: other arguments of
     the command."""
     command = COMMANDS[name]
-    if command.page and getattr(config, "interface", "web") == "web":
-        from rlgames.commands import serve
-
-        return int(getattr(serve, command.page)(config))
-    if command.page:
-        from rlgames.config.schema import names_of
-        from rlgames.config.typed import changed
-
-        if unused := changed(config, *names_of(PageConfig)):
-            raise ConfigError(f"{unused[0]}= is for a page", "add interface=web")
     seats = (getattr(config, seat, None) for seat in ("player", "opponent"))
     players = [seat.name for seat in seats if seat is not None] + getattr(config, "players", [])
     has_human = "human" in players

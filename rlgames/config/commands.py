@@ -145,21 +145,6 @@ class PlayerConfig(CheckpointConfig):
     search: OptionConfig | None = group("search before each move")
 
 
-class PageConfig(Schema):
-    """How a page is served."""
-
-    port: int | None = key(1, 65535, help="port of the page; null: 8765, or any free one")
-    host: str = key(help="address to listen on; 0.0.0.0: every network")
-    hosts: list[str] = key(help="names that others open the page by, as in ['*.hf.space']")
-    open: bool = key(help="open the page in the browser")
-
-
-class InterfaceConfig(PageConfig):
-    """Where a command shows what it does."""
-
-    interface: str = key(of=("terminal", "web"), help="web: a page in the browser, to play on")
-
-
 class ReportedConfig(FormatConfig):
     """Where the report of a command is kept."""
 
@@ -204,7 +189,7 @@ class SolveConfig(ReportedConfig):
     memory_gb: float = key(POSITIVE, 1e4, help="memory limit in GiB")
 
 
-class PlayConfig(CheckpointConfig, DeviceConfig, InterfaceConfig):
+class PlayConfig(CheckpointConfig, DeviceConfig):
     run: str | None = key(is_word=True, help="run or checkpoint: the first word")
     game: OptionConfig | None = group("game to play")
     opponent: OptionConfig | None = group("player in the other seat", "player")
@@ -218,7 +203,7 @@ class PlayConfig(CheckpointConfig, DeviceConfig, InterfaceConfig):
     seed: int | None = key(0, MAX_SEED, help="the same seed gives the same games; null: random")
 
 
-class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
+class WatchConfig(PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group("player in the other seat", "player")
     opponent_search: OptionConfig | None = group("search before the opponent's moves", "search")
     games: int = key(1, 10**6, help="games to show")
@@ -226,7 +211,7 @@ class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
     picture: str | None = key(is_path=True, help="GIF or SVG file, instead of the terminal")
 
 
-class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
+class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig):
     state: str | None = key(help="a board, @FILE or - (standard input); null: the start")
     solve_seconds: float | None = key(
         0, 1e6, help="time limit of the exact values; null: a number of positions; 0: skip them"
@@ -234,12 +219,16 @@ class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
     picture: str | None = key(is_path=True, help="SVG or PNG file for the position")
 
 
-class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
+class ServeConfig(CheckpointConfig, DeviceConfig):
     runs: list[str] = key(is_word=True, help="runs to play against: the words without =")
     game: OptionConfig | None = group("game to offer; null: the games of the runs, or all")
     sampling: OptionConfig = group("rule that picks an action from the scores")
     search: OptionConfig | None = group("search to offer first, with its settings")
     seed: int | None = key(0, MAX_SEED, help="the same seed gives the same games; null: random")
+    port: int | None = key(1, 65535, help="port of the page; null: 8765, or any free one")
+    host: str = key(help="address to listen on; 0.0.0.0: every network")
+    hosts: list[str] = key(help="names that others open the page by, as in ['*.hf.space']")
+    open: bool = key(help="open the page in the browser")
 
 
 class ExportConfig(CheckpointConfig, FormatConfig):
@@ -316,8 +305,6 @@ class Command:
         schema: its keys, which conf/COMMAND.yaml gives values.
         help: of at most ten words.
         example: what to type.
-        page: the function of rlgames.commands.serve that serves the page of the command and returns
-            the exit code: with interface=web; of a command without that key, always.
         slow: whether it may compute for long without printing a line.
         module: of rlgames.commands, if it has another name than the command. Its run(config)
             returns a result, which show(result) prints, or as_dict() with format=json; or it prints
@@ -327,7 +314,6 @@ class Command:
     schema: type[Any]
     help: str
     example: str
-    page: str = ""
     slow: bool = False
     module: str = ""
 
@@ -348,21 +334,12 @@ COMMANDS = {
         "analyze RUN opponent=win_or_block",
         slow=True,
     ),
-    "play": Command(
-        PlayConfig, "play against a run or a player", "play connect4 seat=2", "serve_game"
-    ),
-    "watch": Command(
-        WatchConfig, "watch a run play, move by move", "watch RUN delay=1", "serve_game"
-    ),
+    "play": Command(PlayConfig, "play against a run or a player", "play connect4 seat=2"),
+    "watch": Command(WatchConfig, "watch a run play, move by move", "watch RUN delay=1"),
     "show": Command(
-        ShowConfig,
-        "evaluate a single position",
-        "show RUN state='. X . / . O . / . . .'",
-        "serve_game",
+        ShowConfig, "evaluate a single position", "show RUN state='. X . / . O . / . . .'"
     ),
-    "serve": Command(
-        ServeConfig, "games on a page in the browser", "serve connect4 hex", "serve_games"
-    ),
+    "serve": Command(ServeConfig, "games on a page in the browser", "serve connect4 hex"),
     "export": Command(
         ExportConfig, "an agent as a page that needs no server", "export hex out=hex.html"
     ),

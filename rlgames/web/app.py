@@ -35,7 +35,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from rlgames.config.commands import PageConfig
+from rlgames.config.commands import ServeConfig
 from rlgames.core.errors import ConfigError, nearest, to_user_error
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
@@ -229,15 +229,13 @@ def _is_own(name: str, hosts: Sequence[str], reached: str) -> bool:
     return _is_loopback(name) or is_reached or any(fnmatchcase(name, host) for host in hosts)
 
 
-def serve(
-    cfg: PageConfig, tables: Mapping[str, Table], query: Mapping[str, Any], seed: int | None
-) -> int:
-    """Serve the page of these tables; the exit code. query: of the address that is opened.
+def serve(cfg: ServeConfig, tables: Mapping[str, Table], query: Mapping[str, Any]) -> None:
+    """Serve the page of these tables. query: of the address that is opened.
 
     Raises ConfigError for an address that cannot be listened on, and for hosts that are not names.
     """
     host, hosts = _name_of("host", cfg.host), [_name_of("hosts", name) for name in cfg.hosts]
-    listener, page = _listen(host, cfg.port), Page(tables, seed)
+    listener, page = _listen(host, cfg.port), Page(tables, cfg.seed)
     with listener:
         name = _address_of(host, hosts)
         address = f"http://{f'[{name}]' if ':' in name else name}:{listener.getsockname()[1]}/"
@@ -265,7 +263,6 @@ def serve(
             print(file=sys.stderr)
         finally:
             page.close()
-    return 0
 
 
 def _name_of(key: str, typed: str) -> str:

@@ -50,7 +50,6 @@ class Table:
     device: torch.device
     sampling: OptionConfig
     runs: dict[str, OpenRun] = field(default_factory=dict)
-    extra_players: dict[str, OptionConfig] = field(default_factory=dict)
     extra_searches: dict[str, OptionConfig] = field(default_factory=dict)
     _idle: dict[tuple[str, str | None], list[Player]] = field(
         default_factory=lambda: defaultdict(list)
@@ -68,9 +67,7 @@ class Table:
 
     @cached_property
     def _players(self) -> dict[str, OptionConfig]:
-        return (
-            self.extra_players | _options("player", "human", "program", "run") | self.extra_players
-        )
+        return _options("player", "human", "program", "run")
 
     @cached_property
     def _searches(self) -> dict[str, OptionConfig]:

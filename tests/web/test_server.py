@@ -1,4 +1,4 @@
-"""`rlgames serve` and interface=web as commands."""
+"""`rlgames serve` as a command."""
 
 import http.client
 import io
@@ -15,10 +15,6 @@ from helpers import SMALL_TRAINING, check_refused
 from processes import served
 
 import rlgames as package
-from rlgames.commands.serve import game_page
-from rlgames.config.commands import PlayConfig, ShowConfig, WatchConfig
-from rlgames.config.compose import load_config
-from rlgames.config.overrides import quoted
 from rlgames.terminal.qr_code import show_qr_code
 
 
@@ -59,13 +55,6 @@ def test_an_answer_does_not_wait_for_the_network(run, tmp_path):
             connection.getresponse().read()
             seconds.append(time.perf_counter() - start)
         assert sorted(seconds)[3] < 0.03
-
-
-def test_a_command_opens_the_page_with_a_query(tmp_path):
-    words = ["play", "game=tictactoe", "interface=web", "seat=2", "opponent=random", "hints=true"]
-    with served(tmp_path, *words) as (port, process):
-        query = "game=tictactoe&seat=random&seat=you&hints=policy"
-        assert f"http://127.0.0.1:{port}/?{query} " in process.output()[0]
 
 
 @pytest.mark.parametrize(
@@ -112,49 +101,9 @@ def test_ipv6_is_served(tmp_path):
         assert f"http://[::1]:{port}/ " in process.output()[0]
 
 
-def opened(schema, run, *words):
-    """The table that a command's page has, and the query that it is opened with."""
-    run_words = [] if run is None else [f"run={quoted(str(run))}"]
-    return game_page(load_config(schema, [*run_words, *words]))
-
-
-def test_play_opens_a_game_against_a_run(run):
-    _, query = opened(PlayConfig, run, "seat=2", "hints=true", "search=mcts")
-    assert query == {
-        "game": "tictactoe", "seat": ["mine", "you"], "search": "mcts", "hints": "search",
-    }  # fmt: skip
-    _, query = opened(PlayConfig, None, "game=tictactoe", "opponent=win_or_block")
-    assert query["seat"] == ["you", "win_or_block"]
-    _, query = opened(PlayConfig, None, "game=salvo_duel", "fleet=A1-A3 C1-C2 E1-E2")
-    assert query["seat"] == ["you", "random"]
-    assert query["fleet"] == "A1-A3 C1-C2 E1-E2"
-    assert opened(PlayConfig, None, "game=2048")[1]["seat"] == ["you"]
-
-
-def test_watch_opens_a_game_of_two_players(run):
-    assert opened(WatchConfig, run, "opponent=random")[1]["seat"] == ["mine", "random"]
-    assert opened(WatchConfig, run)[1]["seat"] == ["mine", "mine"]
-
-
-def test_show_opens_a_position(run, tmp_path):
-    (tmp_path / "board").write_text("X . .\n. O .\n. . .\n")
-    for words in ("state=X . . / . O . / . . .", f"state=@{tmp_path}/board"):
-        table, query = opened(ShowConfig, run, words)
-        assert query["position"] == "X . . / . O . / . . ."
-        assert query["seat"] == ["you", "you"]
-    assert table.advisor(query["seat"]) == "mine"
-
-
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["play", "game=tictactoe", "port=8000"], "add interface=web"),
-        (["watch", "player=random", "game=hex", "open=false"], "add interface=web"),
-        (["play", "game=2048", "interface=web", "seat=2"], "2048 is a one-player game"),
-        (["play", "game=hex", "interface=web", "opponent=exact"], "exact"),
-        (["play", "game=hex", "interface=web", "record=games"], "remove record="),
-        (["watch", "connect4", "interface=web", "delay=2"], "remove delay="),
-        (["show", "connect4", "interface=web", "solve_seconds=2"], "remove solve_seconds="),
         (["serve", "conect4"], "no agent of this name; did you mean connect4?"),
         (["serve", "nothere"], "nothere"),
         (["serve", "checkpoint=final"], "needs a run"),
@@ -178,7 +127,6 @@ def test_a_port_that_is_taken_gives_one_line(typed):
         check_refused(typed("serve", f"port={port}", "open=false"), f"127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize("words", [["serve"], ["play", "connect4", "interface=web"]])
-def test_without_the_extra_a_line_says_what_to_install(words, typed, monkeypatch):
+def test_without_the_extra_a_line_says_what_to_install(typed, monkeypatch):
     monkeypatch.setattr("rlgames.core.errors.find_spec", lambda name: None)
-    check_refused(typed(*words), "needs starlette and uvicorn", "pip install 'rlgames-lab[web]'")
+    check_refused(typed("serve"), "needs starlette and uvicorn", "pip install 'rlgames-lab[web]'")
