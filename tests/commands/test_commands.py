@@ -286,14 +286,14 @@ for name, kind in (("same", Same), ("other", Other), ("unmade", Unmade)):
 
 
 @pytest.mark.parametrize("game", [["tictactoe"], ["salvo", "board=4"]], ids=lambda words: words[0])
-def test_a_player_that_breaks_a_rule_or_fails_is_left_out_of_a_tournament(game, typed, tmp_path):
+def test_a_player_that_breaks_a_rule_or_fails_is_left_out_of_a_tournament(game, rlgames, tmp_path):
     module = f"hand_ins_{game[0]}"
     (tmp_path / f"{module}.py").write_text(HAND_INS.replace("NUMBER", game[0]))
     handed_in = [f"{name}_{game[0]}" for name in ("other", "same", "unmade")]
     words = ["arena", *handed_in, "random", f"plugins=[{module}]", f"game={game[0]}", *game[1:]]
     third = "win_or_block" if game == ["tictactoe"] else "density"
-    report = json.loads(typed(*words, third, "games=10", "format=json").stdout)
-    alone = json.loads(typed(*[words[0], *words[4:], third, "games=10", "format=json"]).stdout)
+    report = json.loads(rlgames(*words, third, "games=10", "format=json").stdout)
+    alone = json.loads(rlgames(*[words[0], *words[4:], third, "games=10", "format=json"]).stdout)
     for part in ("players", "pairs"):
         assert report[part] == alone[part]
     reasons = {each["name"]: each["reason"] for each in report["left_out"]}
@@ -302,7 +302,7 @@ def test_a_player_that_breaks_a_rule_or_fails_is_left_out_of_a_tournament(game, 
     move = "" if game[0] == "salvo" else ", A1"  # no cell of that salvo is left
     assert reasons[handed_in[1]] == f"player={handed_in[1]} chose the illegal action 0{move}"
     assert "unmade plays nothing" in reasons[handed_in[2]]
-    done = typed("arena", *handed_in, *words[5:], "random", "games=10")
+    done = rlgames("arena", *handed_in, *words[5:], "random", "games=10")
     assert (done.returncode, "KeyError: 'a move'" in done.stderr) == (3, True)
 
 

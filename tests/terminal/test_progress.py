@@ -38,6 +38,12 @@ VIEW.on_checkpoint(300, is_best=True)
 VIEW.on_checkpoint(500, is_best=False)
 
 
+@pytest.fixture(autouse=True)
+def _little_memory(monkeypatch):
+    """What the process of the tests takes is none of the views'."""
+    monkeypatch.setattr("rlgames.terminal.progress.peak_memory", lambda: 0)
+
+
 def drawn(view, width=80, **settings):
     return rendered(view, width, height=24, **settings)
 
