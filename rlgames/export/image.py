@@ -27,26 +27,18 @@ def parts(value: Any) -> Iterator[Any]:
 
 
 class Image:
-    """The arrays in nested tuples, one after the other in a block of bytes: first arrays with
-    numbers, then arrays of zeros, which need not be stored.
+    """The arrays in nested tuples, one after the other in a block of bytes.
 
     Kernels share an array if they are given the same one, so each is stored once.
-
-    data: the bytes up to the zeros. size: of the whole block.
     """
 
     def __init__(self, *values: Any) -> None:
-        self._values = values
-        arrays = {_identity(each): each for each in parts(values) if isinstance(each, np.ndarray)}
-        stored, self._offsets = [b""], dict[Any, int]()
-        self.size = 0
-        for is_stored in (True, False):
-            for key, array in arrays.items():
-                if bool(array.any()) == is_stored:
-                    self._offsets[key] = self.size
-                    padding = -array.nbytes % ALIGNMENT
-                    self.size += array.nbytes + padding
-                    stored += [array.tobytes(), bytes(padding)] if is_stored else []
+        self._values, self._offsets = values, dict[Any, int]()
+        stored = list[bytes]()
+        for each in parts(values):
+            if isinstance(each, np.ndarray) and _identity(each) not in self._offsets:
+                self._offsets[_identity(each)] = sum(map(len, stored))
+                stored += [each.tobytes(), bytes(-each.nbytes % ALIGNMENT)]
         self.data = b"".join(stored)
 
     def offset(self, array: Array) -> int:
@@ -66,7 +58,7 @@ class Image:
 
     @property
     def modules(self) -> set[str]:
-        """The modules that define the classes whose kernels are implemented."""
+        """Those that define the classes of the values for which kernels are implemented."""
         classes = {type(each) for each in parts(self._values)}
         return {each.__module__ for each in classes if each in IMPLEMENTED}
 

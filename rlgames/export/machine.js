@@ -2,11 +2,12 @@
 "use strict";
 
 const QUESTIONS = { look: 0n, play: 1n, chance: 2n, policy: 3n, search: 4n };  // as in machine.py
-const BASE = 2 << 20;  // below: constants of the code, then its stack, which grows down; from here on: arrays
+const TABLE_SIZE = 64, BASE = 2 << 20;  // below: constants of the code, then its stack, which grows down; from here on: arrays
 
-/** code: a module. data: what the arrays begin with. size: bytes of all arrays. layout: where each begins, by name. */
-function startMachine({ code, data, size, layout }) {
-  const heap = (BASE + size + 63) & ~63, memory = new WebAssembly.Memory({ initial: (heap >>> 16) + 16 });
+/** code: a module. data: all arrays. layout: where each begins, by name. */
+function startMachine({ code, data, layout }) {
+  const heap = BASE + data.length, memory = new WebAssembly.Memory({ initial: (heap >>> 16) + 16 });
+  const table = new WebAssembly.Table({ initial: TABLE_SIZE, element: "anyfunc" });
   let end = heap;
 
   /** Memory for an array of numba, behind a header as on a machine of 64 bits; all of it is free again after the answer. */
@@ -21,16 +22,6 @@ function startMachine({ code, data, size, layout }) {
     return header;
   }
 
-  /** The strides of an array of another shape; all arrays of kernels are contiguous. */
-  function reshape(_dimensions, _shape, _strides, count, sizes, strides, itemSize) {
-    const view = new DataView(memory.buffer);
-    for (let axis = Number(count) - 1, stride = itemSize; axis >= 0; axis -= 1) {
-      view.setBigInt64(strides + 8 * axis, stride, true);
-      stride *= view.getBigInt64(sizes + 8 * axis, true);
-    }
-    return 1;
-  }
-
   /** The product of two integers of 128 bits, each in two halves. */
   function multiply(to, low, high, otherLow, otherHigh) {
     const whole = (a, b) => BigInt.asUintN(64, a) + (b << 64n), product = whole(low, high) * whole(otherLow, otherHigh);
@@ -40,24 +31,20 @@ function startMachine({ code, data, size, layout }) {
   }
 
   const bytes = () => new Uint8Array(memory.buffer);
-  const functions = {
-    memset: (to, value, length) => (bytes().fill(value, to, to + Number(length)), to),
-    memcpy: (to, from, length) => (bytes().copyWithin(to, from, from + Number(length)), to),
-    memmove: (to, from, length) => (bytes().copyWithin(to, from, from + Number(length)), to),
-    numba_attempt_nocopy_reshape: reshape,
-    __multi3: multiply,
-  };
+  const fill = (to, value, length) => (bytes().fill(value, to, to + Number(length)), to);
+  const copy = (to, from, length) => (bytes().copyWithin(to, from, from + Number(length)), to);
+  const functions = { memset: fill, memcpy: copy, memmove: copy, __multi3: multiply };
   const fail = (name) => () => { throw new Error(`a kernel failed: ${name}`); };
   const kinds = {
     memory: () => memory,
-    table: () => new WebAssembly.Table({ initial: 64, element: "anyfunc" }),
+    table: () => table,
     global: () => new WebAssembly.Global({ value: "i32", mutable: true }, BASE),
     function: (name) => functions[name] ?? (/^NRT_.*alloc/i.test(name) ? allocate : Math[name] ?? Math[name.replace(/f$/, "")]) ?? fail(name),
   };
-  const env = {};
-  for (const { name, kind } of WebAssembly.Module.imports(code)) env[name] = kinds[kind](name);
-  const { answer } = new WebAssembly.Instance(code, { env }).exports;
+  const env = Object.fromEntries(WebAssembly.Module.imports(code).map(({ name, kind }) => [name, kinds[kind](name)]));
+  new WebAssembly.Instance(code, { env });
   bytes().set(data, BASE);
+  const answer = Array.from({ length: TABLE_SIZE }, (_, at) => table.get(at)).findLast(Boolean);
 
   return {
     /** An array, which the next question may move. */

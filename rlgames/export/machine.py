@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import llvmlite
 import numba
@@ -12,14 +12,16 @@ import numpy as np
 from numba import cfunc, int64
 
 from rlgames.core.errors import ConfigError
-from rlgames.export.freeze import compiled_rules, frozen_player
+from rlgames.export.fleets import fleet_rules
 from rlgames.export.image import Image
-from rlgames.export.players import Opinion, decide
+from rlgames.export.players import Desk, Frozen, frozen_player, mark_legal
 from rlgames.export.wasm import to_wasm
+from rlgames.games.battleship import Battleship
+from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game
-from rlgames.kernels.jit import jit, kept_on_disk
-from rlgames.kernels.rules import add_chance, is_legal, load, play, store, write_cells
-from rlgames.kernels.words import Array, compiled
+from rlgames.kernels.jit import kept_on_disk
+from rlgames.kernels.rules import add_chance, load, play, store, write_cells
+from rlgames.kernels.words import compiled
 from rlgames.players.player import Player
 
 LOOK, PLAY, CHANCE, POLICY, SEARCH = range(5)
@@ -27,41 +29,22 @@ LOOK, PLAY, CHANCE, POLICY, SEARCH = range(5)
 after an action, before chance; the position after chance; and the action of the policy, or of its
 search. machine.js has the same numbers."""
 
-MAX_STORED, MAX_MEMORY = 128 << 20, 1 << 30
-"""Bytes: of the numbers in a page, whose file is a third larger and takes a browser seconds to
-open, and of the memory that its player works in."""
-
-
-class Desk(NamedTuple):
-    """What a page and kernels share. words: int64 [1, W], the position. legal: bool [A]. cells:
-    float32 [N], as in write_cells. points: float32 [1], of the last action."""
-
-    rules: Any
-    words: Array
-    legal: Array
-    cells: Array
-    points: Array
-    opinion: Opinion
-
-
-@jit()
-def ask_player(player: Any, desk: Desk, seat: int) -> int:
-    """The action of a player whose seat is to move."""
-    return decide(player, desk.rules, load(desk.rules.start, desk.words, 0), seat, desk.opinion)
+MAX_SIZE = 128 << 20
+"""Bytes of the memory that a player works in. A file is up to a third larger, and takes a browser
+seconds to open."""
 
 
 @compiled
 def ask_rules(desk: Desk, question: int, action: int) -> int:
-    """Answer any other question; whether the game is over."""
+    """Answer a question about the rules; whether the game is over."""
     rules, is_over = desk.rules, False
     position = load(rules.start, desk.words, 0)
     if question == PLAY:
         position, is_over, desk.points[0] = play(rules, position, action)
     elif question == CHANCE:
-        position, is_over = add_chance(rules, position, desk.opinion.rng)
+        position, is_over = add_chance(rules, position, desk.rng)
     else:
-        for each in range(rules.actions):
-            desk.legal[each] = is_legal(rules, position, each)
+        mark_legal(desk)
         write_cells(rules, position, 0, desk.cells)
     store(desk.words, 0, position)
     return int(is_over)
@@ -72,17 +55,16 @@ class Machine:
     """A player and its game.
 
     Args:
-        code: WebAssembly, which exports `answer`; the address of the memory is its first argument.
-        data: what the memory begins with; zeros follow.
-        size: of the memory, in bytes.
-        layout: where the arrays of Desk and Opinion are in it, by name.
-        hints: as in Frozen.
+        code: WebAssembly. The last function in its table is the answer to a question: its arguments
+            are the address of the memory, the question, and an action or the seat to move.
+        data: what the memory begins with.
+        layout: where the arrays of Desk are in it, by name.
+        hints: by the questions that write scores, whether these are shares, as in Frozen.
         has_search: whether SEARCH may be asked.
     """
 
     code: bytes
     data: bytes
-    size: int
     layout: dict[str, int]
     hints: dict[str, bool]
     has_search: bool
@@ -91,51 +73,59 @@ class Machine:
 def build_machine(game: Game[Any], player: Player) -> Machine:
     """Raises ConfigError for a player that is not made of kernels, for tables that are too large,
     and if this version of numba compiles kernels in a way that is not known."""
-    rules = compiled_rules(game)
-    frozen = frozen_player(game, player)
-    actions, cells = game.spec.actions, math.prod(game.spec.observation[1:])
-    opinion = Opinion(_floats(actions), _floats(1), np.zeros(1, np.uint64))
-    words, legal = np.array([rules.start], np.int64), np.zeros(actions, np.bool_)
-    desk = Desk(rules, words, legal, _floats(cells), _floats(1), opinion)
-    players = [each for each in (frozen.policy, frozen.search) if each is not None]
-    image = Image(desk, *players)
-    _check_size("the agent has", len(image.data), MAX_STORED, "train a smaller policy")
-    _check_size("the search needs", image.size, MAX_MEMORY, "use fewer search.simulations")
-    modules = {*image.modules, "rlgames.export.image", "rlgames.export.wasm"}
-    key = image.layout, llvmlite.__version__
-    code = kept_on_disk(ask_player, modules, key, lambda: _compile(image, desk, players))
-    arrays = {**desk._asdict(), **desk.opinion._asdict()}
-    layout = {
-        name: image.offset(each) for name, each in arrays.items() if isinstance(each, np.ndarray)
+    rules, actions = compiled_rules(game), game.spec.actions
+    policy, search = frozen_player(game, player)
+    columns = {
+        "words": np.array([rules.start], np.int64),
+        "legal": np.zeros(actions, np.bool_),
+        "cells": np.zeros(math.prod(game.spec.observation[1:]), np.float32),
+        "points": np.zeros(1, np.float32),
+        "scores": np.zeros((1, actions), np.float32),
+        "value": np.zeros(1, np.float32),
+        "rng": np.zeros(1, np.uint64),
     }
-    return Machine(code, image.data, image.size, layout, frozen.hints, len(players) > 1)
+    desk, players = Desk(rules, **columns), [policy, search or policy]
+    image = Image(desk, *(each.arguments for each in players))
+    if len(image.data) > MAX_SIZE:
+        size, limit = len(image.data) / 2**20, MAX_SIZE >> 20
+        text = f"the player needs {size:,.0f} MiB of numbers, and a page holds {limit:,}"
+        raise ConfigError(text, "train a smaller policy, or use fewer search.simulations")
+    modules = {*image.modules, *(each.kernel.__module__ for each in players)}
+    modules |= {"rlgames.export.image", "rlgames.export.wasm"}
+    key = image.layout, [each.kernel.__name__ for each in players], llvmlite.__version__
+    code = kept_on_disk(ask_rules, modules, key, lambda: _compile(image, desk, players))
+    layout = {name: image.offset(array) for name, array in columns.items()}
+    shares = {"policy": policy.are_shares, "search": search and search.are_shares}
+    hints = {kind: each for kind, each in shares.items() if each is not None}
+    return Machine(code, image.data, layout, hints, search is not None)
 
 
-def _floats(size: int) -> Array:
-    return np.zeros(size, np.float32)
+def compiled_rules(game: Game[Any]) -> Any:
+    """The rules of a game as kernels take them. Raises ConfigError if there are none."""
+    if isinstance(game, BoardGame):
+        return game.rules
+    if type(game) is Battleship:
+        return fleet_rules(game)
+    text = f"the rules of {game.spec.name} are not compiled, so no page can play it"
+    raise ConfigError(text, "use rlgames serve")
 
 
-def _check_size(what: str, size: int, limit: int, hint: str) -> None:
-    """Raises ConfigError for too many bytes."""
-    if size > limit:
-        text = f"{what} {size / 2**20:,.0f} MiB of numbers, and a page holds {limit >> 20:,}"
-        raise ConfigError(text, hint)
-
-
-def _compile(image: Image, desk: Desk, players: list[Any]) -> bytes:
+def _compile(image: Image, desk: Desk, players: list[Frozen]) -> bytes:
     """The code of a machine. Raises ConfigError."""
-    shared, policy, search = map(image.finder, (desk, players[0], players[-1]))
+    shared, *arguments = map(image.finder, (desk, *(each.arguments for each in players)))
+    ask_policy, ask_search = (each.kernel for each in players)
+    of_policy, of_search = arguments
 
     def answer(base: int, question: int, argument: int) -> int:
         if question == POLICY:
-            return ask_player(policy(base), shared(base), argument)
+            return ask_policy(shared(base), argument, *of_policy(base))
         if question == SEARCH:
-            return ask_player(search(base), shared(base), argument)
+            return ask_search(shared(base), argument, *of_search(base))
         return ask_rules(shared(base), question, argument)
 
     try:
         made = cfunc(int64(int64, int64, int64))(answer)
-        return to_wasm(made.inspect_llvm(), made.native_name, "answer")
+        return to_wasm(made.inspect_llvm(), made.native_name)
     except Exception as error:
         versions = f"numba {numba.__version__} and llvmlite {llvmlite.__version__}"
         reason = str(error).partition("\n")[0]

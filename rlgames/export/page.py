@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.svg import mark_looks
-from rlgames.export.freeze import compiled_rules
-from rlgames.export.machine import Machine
+from rlgames.export.machine import Machine, compiled_rules
 from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game
 from rlgames.games.game_2048 import MARKS, Game2048
@@ -60,12 +60,12 @@ def page_text(
         "hints": {kind: kind.capitalize() for kind in machine.hints},
         "shares": machine.hints,
         "layout": machine.layout,
-        "size": machine.size,
+        "size": len(machine.data),
     }
     parts = {
         "agent": json.dumps(data, separators=(",", ":")).replace("<", r"\u003c"),
         "code": _packed(machine.code),
-        "numbers": _packed(machine.data),
+        "numbers": _packed(_numbers(machine.data)),
         "worker": _text(HERE / "machine.js") + _text(HERE / "referee.js"),
     }
     scripts = [
@@ -93,6 +93,14 @@ def _assembled(scripts: str) -> str:
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+def _numbers(data: bytes) -> bytes:
+    """Which words of 32 bits are not 0, a bit for each, then the first byte of each of these, the
+    second one and so on: all of them next to each other compress better."""
+    words = np.frombuffer(data, np.uint32)
+    is_set = np.packbits(words != 0, bitorder="little")
+    return is_set.tobytes() + words[words != 0].view(np.uint8).reshape(-1, 4).T.tobytes()
 
 
 def _packed(data: bytes) -> str:

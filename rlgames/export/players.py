@@ -1,48 +1,106 @@
-"""Players as kernels: each is a named tuple of arrays and numbers that implements `decide`."""
+"""Players as kernels: functions of a desk, the seat to move, and what else a player consists of."""
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlgames.core.errors import ConfigError
+from rlgames.games.board_game import BoardGame
+from rlgames.games.game import Game
+from rlgames.games.game_2048 import Game2048
+from rlgames.kernels.choice import best_action
 from rlgames.kernels.jit import jit
-from rlgames.kernels.mlp import PLANES, CompiledPolicy, forward
-from rlgames.kernels.nibbles import Bits
-from rlgames.kernels.ntuple import Memory, enter, score_moves
+from rlgames.kernels.mlp import GELU, CompiledPolicy, forward, write_inputs
 from rlgames.kernels.rules import (
     Position,
     found_by_type,
     implement,
     is_legal,
-    observe,
+    load,
     play,
     store,
     write_cells,
 )
 from rlgames.kernels.simulations import BATCHES, Simulations, begin, simulate, write_prior
 from rlgames.kernels.tree_search import root_results
-from rlgames.kernels.value_search import search_positions
-from rlgames.kernels.words import Floats, Integers, Words, compiled, next_random
-from rlgames.search.ntuple_expectimax import SearchSettings, search
+from rlgames.kernels.value_search import score_positions, search_positions
+from rlgames.kernels.words import Array, Floats, Integers, compiled, next_random
+from rlgames.players.player import Agent, Player
+from rlgames.policies.canonical import Canonical
+from rlgames.policies.ntuple import Ntuple, reason_not_packed
+from rlgames.policies.policy import AfterstateNetwork, Policy, ValueFunction
+from rlgames.policies.table import Table
+from rlgames.sampling import Argmax
+from rlgames.search.alphabeta import AlphaBetaSearch
+from rlgames.search.expectimax import Expectimax
+from rlgames.search.gumbel import batch_sizes
+from rlgames.search.mcts import Mcts
+from rlgames.search.ntuple_expectimax import NEVER, SearchSettings, search
 
-U = np.uint64
+PAGE_POLICIES = "a page plays policy=mlp, table and ntuple, and policy=embedding with line_length="
+
+KEPT_BITS = 9
+"""Of the mantissa of each number in a table of n-tuples: all 24 would make a page twice as long."""
 
 
-class Opinion(NamedTuple):
-    """What a player writes about a position. scores: float32 [A], probabilities, shares of visits
-    or values, -inf for illegal actions. value: float32 [1], the return that the seat to move can
-    expect, NaN if the player does not tell. rng: uint64 [1], the state of next_random."""
+class Desk(NamedTuple):
+    """What a page and kernels share: the rules of a game, and arrays for one position.
 
-    scores: Floats
-    value: Floats
-    rng: Words
+    words: int64 [1, W], the position. legal: bool [A]. cells: float32 [N], as in write_cells.
+    points: float32 [1], of the last action. scores: float32 [1, A], probabilities, shares of visits
+    or values of the legal actions. value: float32 [1], the return that the seat to move can expect,
+    NaN if the player does not tell. rng: uint64 [1], the state of next_random.
+    """
+
+    rules: Any
+    words: Array
+    legal: Array
+    cells: Array
+    points: Array
+    scores: Array
+    value: Array
+    rng: Array
 
 
-@found_by_type
-def decide(player: Any, rules: Any, position: Position, seat: int, opinion: Opinion) -> int:
-    """The action of a player whose seat is to move, whose opinion is written."""
-    raise NotImplementedError
+class Frozen(NamedTuple):
+    """A player as kernels take it.
+
+    Args:
+        kernel: a function of a desk, the seat to move and the arguments. It returns the action, and
+            writes scores and their value.
+        arguments: arrays and numbers, which may be in named tuples.
+        are_shares: whether the scores are shares or probabilities rather than values; None if it
+            writes no scores.
+    """
+
+    kernel: Any
+    arguments: tuple[Any, ...]
+    are_shares: bool | None
+
+
+allocating = jit(_nrt=True)
+"""A function without this option would have the one of the kernel that calls it."""
+
+
+@compiled
+def mark_legal(desk: Desk) -> None:
+    """Write which actions are legal."""
+    position = load(desk.rules.start, desk.words, 0)
+    for action in range(desk.rules.actions):
+        desk.legal[action] = is_legal(desk.rules, position, action)
+
+
+@compiled
+def choose(desk: Desk) -> int:
+    """The legal action with the highest score, which is written as the value."""
+    mark_legal(desk)
+    best = best_action(desk.scores[0], desk.legal)
+    desk.value[0] = desk.scores[0, best]
+    return best
 
 
 @found_by_type
@@ -51,49 +109,20 @@ def value_after(values: Any, rules: Any, after: Position, seat: int) -> np.float
     raise NotImplementedError
 
 
-@compiled
-def write_opinion(values: Floats, rules: Any, position: Position, opinion: Opinion) -> int:
-    """The first legal action with the highest value. Writes the values of legal actions as scores,
-    and the highest as value."""
-    best = -1
-    for action in range(len(opinion.scores)):
-        opinion.scores[action] = -np.inf
-        if is_legal(rules, position, action):
-            opinion.scores[action] = values[action]
-            if best < 0 or values[action] > values[best]:
-                best = action
-    opinion.value[0] = values[best]
-    return best
-
-
-class MovePlayer(NamedTuple):
-    """Makes the move with the highest points · scale + value_after."""
-
-    values: Any
-    scale: np.float32
-
-
-@jit()
-def decide_by_moves(
-    player: MovePlayer, rules: Any, position: Position, seat: int, opinion: Opinion
-) -> int:
-    best = -1
-    for action in range(len(opinion.scores)):
-        opinion.scores[action] = -np.inf
+@allocating
+def ask_values(desk: Desk, seat: int, values: Any, scale: np.float32) -> int:
+    """Scores moves by points · scale + value_after."""
+    rules, position = desk.rules, load(desk.rules.start, desk.words, 0)
+    for action in range(rules.actions):
         if is_legal(rules, position, action):
             after, _, points = play(rules, position, action)
-            value = value_after(player.values, rules, after, seat)
-            opinion.scores[action] = player.scale * points + value
-            if best < 0 or opinion.scores[action] > opinion.scores[best]:
-                best = action
-    opinion.value[0] = opinion.scores[best]
-    return best
+            desk.scores[0, action] = scale * points + value_after(values, rules, after, seat)
+    return choose(desk)
 
 
 class BoardTable(NamedTuple):
     """A value for every board, whose cells are the digits of its place. digits: int64 [2, base],
-    for each seat to move the digit of each value that it sees. cells: float32 [N], which are
-    overwritten."""
+    for each seat to move the digit of each value that it sees."""
 
     values: Floats
     digits: Integers
@@ -103,205 +132,216 @@ class BoardTable(NamedTuple):
 @compiled
 def value_in_table(table: BoardTable, rules: Any, after: Position, seat: int) -> np.float32:
     write_cells(rules, after, 0, table.cells)
-    index, mover = 0, 1 - seat
+    index, digits = 0, table.digits[1 - seat]
     for cell in range(len(table.cells) - 1, -1, -1):
-        digit = table.digits[mover, int(table.cells[cell])]
-        index = index * table.digits.shape[1] + digit
+        index = index * len(digits) + digits[int(table.cells[cell])]
     return table.values[index]
 
 
-class Symmetries(NamedTuple):
-    """Of a network on canonical boards, see policies.canonical: weights, float32 [I, G], of the
-    projection of the inputs by each symmetry; inputs, int64 [G, I], where each of its inputs is on
-    the board; actions, int64 [G, A], the output of each action."""
+class PolicyNetwork(NamedTuple):
+    """A network on canonical boards, see policies.canonical. weights: float32 [I, G], of the
+    projection of its inputs by each symmetry. inputs: int64 [G, I], where each of them is on the
+    board. actions: int64 [G, A], the output of each action. Others have a single symmetry."""
 
+    policy: CompiledPolicy
     weights: Floats
     inputs: Integers
     actions: Integers
 
 
-class NetworkPlayer(NamedTuple):
-    """A network. symmetries: without any, it reads boards as they are. are_logits: its scores are
-    logits, not values. board, inputs, outputs, scores: float32 [I], [1, I], [1, O] and [A], which
-    are overwritten."""
-
-    policy: CompiledPolicy
-    symmetries: Symmetries
-    are_logits: bool
-    board: Floats
-    inputs: Floats
-    outputs: Floats
-    scores: Floats
-
-
-@compiled
-def canonical_symmetry(symmetries: Symmetries, board: Floats) -> int:
-    """The symmetry with the largest projection."""
+@allocating
+def evaluate(network: PolicyNetwork, rules: Any, position: Position, scores: Floats) -> np.float32:
+    """Write the scores of all actions; the value of the position, NaN if there is none."""
+    policy, actions = network.policy, len(scores)
+    board = np.empty(policy.num_inputs, np.float32)
+    inputs = np.empty((1, policy.num_inputs), np.float32)
+    outputs = np.empty((1, actions + policy.has_value), np.float32)
+    write_inputs(policy.open_value, rules, position, board)
     best, highest = 0, np.float32(-np.inf)
-    for symmetry in range(symmetries.weights.shape[1]):
+    for symmetry in range(network.weights.shape[1]):
         total = np.float32(0)
         for each in range(len(board)):
-            total += board[each] * symmetries.weights[each, symmetry]
+            total += board[each] * network.weights[each, symmetry]
         if total > highest:
             best, highest = symmetry, total
+    for each in range(len(board)):
+        inputs[0, each] = board[network.inputs[best, each]]
+    forward(policy.network, inputs, outputs)
+    for action in range(actions):
+        scores[action] = outputs[0, network.actions[best, action]]
+    return outputs[0, actions] if policy.has_value else np.float32(np.nan)
+
+
+@allocating
+def value_by_network(network: PolicyNetwork, rules: Any, after: Position, seat: int) -> np.float32:
+    return evaluate(network, rules, after, np.empty(rules.actions, np.float32))
+
+
+implement(BoardTable, value_after=value_in_table)
+implement(PolicyNetwork, value_after=value_by_network)
+
+
+@allocating
+def ask_network(desk: Desk, seat: int, network: PolicyNetwork, are_logits: bool) -> int:
+    """Scores moves by a network."""
+    position, scores = load(desk.rules.start, desk.words, 0), desk.scores[0]
+    value = evaluate(network, desk.rules, position, scores)
+    best = choose(desk)
+    if are_logits:
+        write_prior(scores, desk.rules, position, 1.0, scores)
+    if are_logits or not np.isnan(value):
+        desk.value[0] = value
     return best
 
 
-@jit()
-def run_network(player: NetworkPlayer, rules: Any, position: Position, scores: Floats) -> None:
-    """Write the outputs for a position, and its actions' outputs as scores."""
-    symmetries, outputs, symmetry = player.symmetries, player.outputs[0], 0
-    if player.policy.open_value == PLANES:
-        observe(rules, position, player.board)
-    else:
-        write_cells(rules, position, player.policy.open_value, player.board)
-    has_symmetries = len(symmetries.inputs) > 0
-    if has_symmetries:
-        symmetry = canonical_symmetry(symmetries, player.board)
-    for each in range(len(player.board)):
-        at = symmetries.inputs[symmetry, each] if has_symmetries else each
-        player.inputs[0, each] = player.board[at]
-    forward(player.policy.network, player.inputs, player.outputs)
-    for action in range(len(scores)):
-        scores[action] = outputs[symmetries.actions[symmetry, action] if has_symmetries else action]
-
-
-@jit()
-def value_by_network(player: NetworkPlayer, rules: Any, after: Position, seat: int) -> np.float32:
-    run_network(player, rules, after, player.scores)
-    return player.outputs[0, player.outputs.shape[1] - 1]
-
-
-@jit()
-def decide_by_network(
-    player: NetworkPlayer, rules: Any, position: Position, seat: int, opinion: Opinion
-) -> int:
-    scores, last = player.scores, player.outputs.shape[1] - 1
-    run_network(player, rules, position, scores)
-    best = write_opinion(scores, rules, position, opinion)
-    if player.are_logits:
-        opinion.value[0] = np.nan
-        write_prior(scores, rules, position, 1.0, opinion.scores)
-    if player.policy.has_value:
-        opinion.value[0] = player.outputs[0, last]
-    return best
-
-
-class TreePlayer(NamedTuple):
-    """Monte Carlo tree search in one tree. sizes: int64, of its batches. The other arrays are
-    overwritten as by root_results."""
-
-    run: Simulations
-    sizes: Integers
-    visits: Floats
-    q: Floats
-    policy: Floats
-    action: Integers
-
-
-@jit()
-def decide_by_tree(
-    player: TreePlayer, rules: Any, position: Position, seat: int, opinion: Opinion
-) -> int:
-    run = player.run
-    store(run.nodes.positions, 0, position)
-    run.tree.sign[0], run.nodes.rng[0, 0] = 1 - 2 * seat, next_random(opinion.rng)
+@allocating
+def ask_tree(desk: Desk, seat: int, run: Simulations, sizes: Integers) -> int:
+    """Searches one tree. sizes: int64, of its batches of simulations."""
+    store(run.nodes.positions, 0, load(desk.rules.start, desk.words, 0))
+    run.tree.sign[0], run.nodes.rng[0, 0] = 1 - 2 * seat, next_random(desk.rng)
     if run.selection.widens_bounds:
         run.tree.bounds[0, 0], run.tree.bounds[0, 1] = np.inf, -np.inf
-    begin(run, rules)
+    begin(run, desk.rules)
     run.progress[BATCHES] = 0
-    simulate(run, rules, player.sizes)
-    root_results(run.tree, player.visits, player.q, player.policy, player.action, opinion.value)
-    for action in range(len(opinion.scores)):
-        is_open = run.tree.prior[0, action] >= 0
-        opinion.scores[action] = player.policy[0, action] if is_open else -np.inf
-    return player.action[0]
+    simulate(run, desk.rules, sizes)
+    action, others = np.empty(1, np.int64), np.empty((2, 1, desk.rules.actions), np.float32)
+    root_results(run.tree, others[0], others[1], desk.scores, action, desk.value)
+    return action[0]
 
 
-class NtuplePlayer(NamedTuple):
-    """Makes the move that n-tuples score highest. scale: the reward of a point."""
-
-    network: Any
-    table: Floats
-    scale: np.float32
-    memory: Memory
-
-
-@compiled
-def decide_by_ntuples(
-    player: NtuplePlayer, rules: Any, position: Position, seat: int, opinion: Opinion
-) -> int:
-    network, memory = player.network, player.memory
-    enter(network, rules, position, seat, memory)
-    score_moves(network, rules, position, seat, player.table, player.scale, memory)
-    return write_opinion(memory.scores, rules, position, opinion)
+@allocating
+def ask_ntuples(desk: Desk, seat: int, network: Any, table: Floats) -> int:
+    """Scores moves of board games by n-tuples."""
+    seats = np.full(1, seat)
+    score_positions(desk.words, seats, table, network, desk.rules, desk.scores)
+    return choose(desk)
 
 
-class AlphaBetaPlayer(NamedTuple):
-    """Alpha-beta search on n-tuples, whose scores are those of a single ply."""
-
-    ntuples: NtuplePlayer
-    plies: int
-
-
-@jit(_nrt=True)  # otherwise it would have the option of the kernel that calls it
-def decide_by_alpha_beta(
-    player: AlphaBetaPlayer, rules: Any, position: Position, seat: int, opinion: Opinion
-) -> int:
-    decide_by_ntuples(player.ntuples, rules, position, seat, opinion)
-    positions, seats = np.empty((1, len(position)), np.int64), np.full(1, seat)
-    store(positions, 0, position)
-    table, network = player.ntuples.table, player.ntuples.network
-    actions, values = search_positions(positions, seats, player.plies, table, network, rules)
-    opinion.value[0] = values[0]
+@allocating
+def ask_alpha_beta(desk: Desk, seat: int, network: Any, table: Floats, plies: int) -> int:
+    """Searches with n-tuples, and tells no scores."""
+    seats = np.full(1, seat)
+    actions, values = search_positions(desk.words, seats, plies, table, network, desk.rules)
+    desk.value[0] = values[0]
     return actions[0]
 
 
-class ExpectimaxPlayer(NamedTuple):
-    """Expectimax on the n-tuples of 2048. lowest: the largest exponent of a board that is searched
-    as it is; 0: all are."""
-
-    ntuples: NtuplePlayer
-    plies: np.uint64
-    lowest: np.uint64
-    settings: SearchSettings
-
-
-@compiled
-def downgraded(board: Bits, lowest: Bits) -> Bits:
-    """As search.expectimax.downgrade_tiles, for a packed board."""
-    while True:
-        present = largest = U(0)
-        for shift in range(U(0), U(64), U(4)):
-            exponent = (board >> shift) & U(15)
-            present, largest = present | U(1) << exponent, max(largest, exponent)
-        missing = largest
-        while present >> missing & U(1):
-            missing -= U(1)
-        if largest < lowest or missing == U(0):
-            return board
-        for shift in range(U(0), U(64), U(4)):
-            if (board >> shift) & U(15) > missing:
-                board -= U(1) << shift
-
-
-@jit(_nrt=True)  # otherwise it would have the option of the kernel that calls it
-def decide_by_expectimax(
-    player: ExpectimaxPlayer, rules: Any, position: Position, seat: int, opinion: Opinion
+@allocating
+def ask_expectimax(
+    desk: Desk, seat: int, network: Any, table: Floats, plies: np.uint64, settings: SearchSettings
 ) -> int:
-    board = U(position[0])
-    if player.lowest:
-        board = downgraded(board, player.lowest)
-    table, network = player.ntuples.table, player.ntuples.network
-    boards = np.full(1, board)
-    scores = search(boards, player.plies, table, network, rules, player.settings)
-    return write_opinion(scores[0], rules, position, opinion)
+    """Searches 2048 boards with n-tuples."""
+    boards = np.full(1, np.uint64(desk.words[0, 0]))
+    scores = search(boards, plies, table, network, desk.rules, settings)
+    for action in range(desk.rules.actions):
+        desk.scores[0, action] = scores[0, action]
+    return choose(desk)
 
 
-implement(MovePlayer, decide=decide_by_moves)
-implement(BoardTable, value_after=value_in_table)
-implement(NetworkPlayer, decide=decide_by_network, value_after=value_by_network)
-implement(TreePlayer, decide=decide_by_tree)
-implement(NtuplePlayer, decide=decide_by_ntuples)
-implement(AlphaBetaPlayer, decide=decide_by_alpha_beta)
-implement(ExpectimaxPlayer, decide=decide_by_expectimax)
+def frozen_player(game: Game[Any], player: Player) -> tuple[Frozen, Frozen | None]:
+    """A player without its search, and its search. Raises ConfigError for a player that kernels
+    cannot compute without torch."""
+    if isinstance(player, Mcts) and isinstance(game, BoardGame):
+        return _mcts(game, player)
+    if isinstance(player, AlphaBetaSearch | Expectimax) and isinstance(game, BoardGame):
+        policy = _ntuples(game, player.policy)
+        network, table = policy.arguments[:2]
+        if isinstance(player, AlphaBetaSearch):
+            return policy, Frozen(ask_alpha_beta, (network, table, player.plies), None)
+        arguments = network, table, np.uint64(player.plies), player.settings
+        return policy, Frozen(ask_expectimax, arguments, False)
+    if not isinstance(player, Agent):
+        name = type(player).__name__
+        raise ConfigError(
+            f"a page cannot search with {name}",
+            "use search=mcts, alphabeta or expectimax, with search.solve_positions=0",
+        )
+    if not (isinstance(player.sampling, Argmax) and not player.sampling.is_random):
+        raise ConfigError(
+            "an agent on a page makes its best move", "use sampling=argmax sampling.ties=first"
+        )
+    return _policy(game, player.policy), None
+
+
+def _policy(game: Game[Any], policy: Policy) -> Frozen:
+    """A policy, which makes the move that it scores highest."""
+    if isinstance(policy, Ntuple) and isinstance(game, BoardGame):
+        return _ntuples(game, policy)
+    if isinstance(policy, AfterstateNetwork):
+        values: Any = _network(game, policy.network)
+    elif type(policy) is Table and isinstance(game, BoardGame):
+        values = _table(game, policy)
+    else:
+        are_logits = policy.scores_are_logits
+        return Frozen(ask_network, (_network(game, policy), are_logits), are_logits)
+    return Frozen(ask_values, (values, np.float32(policy.score_scale)), False)
+
+
+def _table(game: BoardGame, policy: Table) -> BoardTable:
+    if game.second_view is not None:
+        raise ConfigError(f"only torch reads a table of {game.spec.name}", PAGE_POLICIES)
+    digits = np.tile(np.arange(game.num_cell_values), (2, 1))
+    if game.spec.seats == 2:
+        digits[1] = 0, 2, 1
+    cells = np.zeros(math.prod(game.spec.observation[1:]), np.float32)
+    return BoardTable(policy.values.cpu().contiguous().numpy(), digits, cells)
+
+
+def _ntuples(game: BoardGame, policy: Ntuple) -> Frozen:
+    if reason := reason_not_packed(game, policy):
+        raise ConfigError(f"a page cannot play these n-tuples: {reason}")
+    table, network = policy.packed(game)
+    arguments = network, rounded(table)
+    if not isinstance(game, Game2048):
+        return Frozen(ask_ntuples, arguments, False)
+    settings = SearchSettings(1.0, float(policy.score_scale), NEVER)
+    return Frozen(ask_expectimax, (*arguments, np.uint64(1), settings), False)
+
+
+def rounded(numbers: Floats) -> Floats:
+    """The nearest numbers whose mantissas have KEPT_BITS bits."""
+    mantissa, exponent = np.frexp(numbers)
+    return np.ldexp(np.rint(np.ldexp(mantissa, KEPT_BITS)), exponent - KEPT_BITS)
+
+
+def _network(game: Game[Any], policy: Policy) -> PolicyNetwork:
+    """A network that a kernel computes."""
+    compiled = (policy.network if isinstance(policy, Canonical) else policy).compiled(game)
+    if compiled is None:
+        raise ConfigError(f"only torch computes {type(policy).__name__}", PAGE_POLICIES)
+    if compiled.network.activation == GELU:
+        raise ConfigError("browsers cannot compute policy.activation=gelu", "train with relu")
+    if not isinstance(policy, Canonical):
+        weights = np.zeros((compiled.num_inputs, 1), np.float32)
+        return PolicyNetwork(
+            compiled, weights, *(np.arange(n)[None] for n in (len(weights), game.spec.actions))
+        )
+    found, weights = policy.symmetries, policy._weights.numpy()
+    num_cells = found.cells.shape[1]
+    planes = found.plane_order(len(weights) // num_cells)
+    inputs = (planes[:, :, None] * num_cells + found.cells[:, None]).flatten(1)
+    return PolicyNetwork(compiled, weights, inputs.numpy(), found.inverse_actions.numpy())
+
+
+def _mcts(game: BoardGame, search: Mcts) -> tuple[Frozen, Frozen]:
+    settings, trees, agent = search.settings, search.board_trees, search.player
+    if not isinstance(agent, Agent) or isinstance(agent.policy, ValueFunction):
+        text = "on a page, search=mcts needs a policy with probabilities"
+        raise ConfigError(text, "use search=alphabeta or expectimax, or none")
+    policy = _policy(game, agent.policy)
+    if trees is None:
+        leaf = "leaf=value" if agent.policy.has_value else "rollout_policy=uniform"
+        raise ConfigError("only torch computes rollouts of a policy", f"use search.{leaf}")
+    if settings.rule == "gumbel" or settings.dirichlet_fraction:
+        raise ConfigError(
+            "only torch adds noise to a search",
+            "use search.rule=puct search.dirichlet_fraction=0",
+        )
+    run = trees.prepare(1)
+    run = run._replace(evaluator=run.evaluator._replace(max_rows=sys.maxsize))
+    run.evaluator.cache.value.fill(np.nan)  # nothing is known yet
+    sizes = np.array([*batch_sizes([settings.simulations], settings.num_parallel)], np.int64)
+    network, are_logits = policy.arguments
+    shared = network.policy._replace(network=run.evaluator.network)  # which is stored once
+    policy = policy._replace(arguments=(network._replace(policy=shared), are_logits))
+    return policy, Frozen(ask_tree, (run, sizes), True)

@@ -1,5 +1,4 @@
 // The server of an exported page, in a worker: a game, its player and its board. The requests are those of web/app.py.
-"use strict";
 
 const YOU = "you", RANDOM = "random", MIN_SHARE = 0.0005, MAX_LISTED = 40;  // as in web/hints.py and web/session.py
 
@@ -9,23 +8,29 @@ let positions = [], log = [], seats = [], search = null;
 /** A number in few characters, as in core/text.py. */
 const short = (value) => (Math.abs(value) >= 10 ? Math.round(value).toLocaleString("en") : (Number(value.toFixed(2)) || 0).toFixed(2));
 
-/** Bytes that were compressed and written as text, which is read in parts: it may be long. */
+/** Bytes that were compressed and written as text. */
 async function unpacked(text) {
-  const { readable, writable } = new DecompressionStream("deflate"), writer = writable.getWriter();
-  const bytes = new Response(readable).arrayBuffer(), length = 1 << 20;
-  for (let start = 0; start < text.length; start += length) {
-    const letters = atob(text.slice(start, start + length)), part = new Uint8Array(letters.length);
-    for (let at = 0; at < part.length; at += 1) part[at] = letters.charCodeAt(at);
-    await writer.write(part);
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < bytes.length; at += 1) bytes[at] = letters.charCodeAt(at);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** All words of 32 bits, from those that are not 0: see page.py. */
+function spread(packed, size) {
+  const bytes = new Uint8Array(size), first = size >>> 5, count = (packed.length - first) >>> 2;
+  for (let word = 0, at = first; 4 * word < size; word += 1) {
+    if (!(packed[word >> 3] >> (word & 7) & 1)) continue;
+    for (let byte = 0; byte < 4; byte += 1) bytes[4 * word + byte] = packed[at + byte * count];
+    at += 1;
   }
-  await writer.close();
-  return new Uint8Array(await bytes);
+  return bytes;
 }
 
 async function load({ about, code, numbers }) {
   data = about;
   const module = await WebAssembly.compile(await unpacked(code));
-  machine = startMachine({ code: module, data: await unpacked(numbers), size: data.size, layout: data.layout });
+  machine = startMachine({ code: module, data: spread(await unpacked(numbers), data.size), layout: data.layout });
   crypto.getRandomValues(machine.read("rng", Uint8Array, 8));
 }
 
@@ -36,9 +41,8 @@ const enter = (position) => machine.read("words", BigInt64Array, data.start.leng
 /** The marks of the cells, which are stored as the seat to move sees them. */
 function marksFor(seat) {
   const values = [...machine.read("cells", Float32Array, data.about.look.places.length)];
-  if (seat === 0) return values.map((value) => data.marks[value]);
-  const seen = data.second?.map((cell) => values[cell]) ?? values;
-  return seen.map((value) => data.marks[value && 3 - value]);
+  const seen = seat && data.second ? data.second.map((cell) => values[cell]) : values;
+  return seen.map((value) => data.marks[seat && value ? 3 - value : value]);
 }
 
 /** The position of the machine, with what else is known of it. */

@@ -28,7 +28,7 @@ class EvaluationCache(NamedTuple):
 def make_cache(slots: int, words: int, actions: int) -> EvaluationCache:
     return EvaluationCache(
         positions=np.zeros((slots, words), np.int64),
-        prior=np.empty((slots, actions), np.float32),
+        prior=np.zeros((slots, actions), np.float32),
         value=np.full(slots, np.nan, np.float32),
     )
 

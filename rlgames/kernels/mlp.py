@@ -6,13 +6,14 @@ Many numbers are 0, and their rows of weights are skipped.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rlgames.kernels.jit import jit
+from rlgames.kernels.rules import observe, write_cells
 from rlgames.kernels.sparse_rows import BLOCK, LANES, TILE, mask_of, multiply
-from rlgames.kernels.words import Floats, Integers, Words
+from rlgames.kernels.words import Floats, Integers, Words, compiled
 
 F = np.float32
 RELU, TANH, SILU, GELU = range(4)
@@ -59,6 +60,15 @@ MAX_ROWS = 64
 """How many rows one tile of a matrix is multiplied by while it is in the cache."""
 
 NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU, None, 0, False)
+
+
+@compiled
+def write_inputs(open_value: int, rules: Any, position: Any, inputs: Floats) -> None:
+    """Write what a network reads of a position; open_value: as in CompiledPolicy."""
+    if open_value == PLANES:
+        observe(rules, position, inputs)
+    else:
+        write_cells(rules, position, open_value, inputs)
 
 
 @jit()
@@ -127,16 +137,15 @@ def add_rows(matrix: Floats, index: Integers, columns: int, total: Floats) -> No
     column, inputs = 0, len(matrix) // columns
     while column < columns:
         width = min(TILE, columns - column)
-        tile = matrix[inputs * column :][: inputs * width].reshape(inputs, width)
-        sums, j = total[column : column + width], 0
+        tile, sums, j = matrix[inputs * column :], total[column : column + width], 0
         while j + 4 <= len(index):  # four at once: sums are read and written less often
-            a, b = tile[index[j]], tile[index[j + 1]]
-            c, d = tile[index[j + 2]], tile[index[j + 3]]
+            a, b = tile[width * index[j] :], tile[width * index[j + 1] :]
+            c, d = tile[width * index[j + 2] :], tile[width * index[j + 3] :]
             for i in range(width):
                 sums[i] = sums[i] + a[i] + b[i] + c[i] + d[i]
             j += 4
         while j < len(index):
-            add_row(tile[index[j]], sums)
+            add_row(tile[width * index[j] :][:width], sums)
             j += 1
         column += width
 

@@ -12,8 +12,8 @@ import numpy as np
 from rlgames.kernels.choice import best_action, random_action, sample_action
 from rlgames.kernels.jit import jit
 from rlgames.kernels.keys import CHANCE, fold, uniform
-from rlgames.kernels.mlp import MAX_ROWS, PLANES, CompiledPolicy, forward
-from rlgames.kernels.rules import add_chance, load, observe, store, write_cells
+from rlgames.kernels.mlp import MAX_ROWS, CompiledPolicy, forward, write_inputs
+from rlgames.kernels.rules import add_chance, load, store
 from rlgames.kernels.stepping import Games, play_row, write_legal
 from rlgames.kernels.words import Array, compiled
 
@@ -135,10 +135,7 @@ def play_plies(
                 if random_seats[row, games.current_seat[row]]:
                     continue
                 position = load(rules.start, games.words, row)
-                if policy.open_value == PLANES:
-                    observe(rules, position, inputs[asked])
-                else:
-                    write_cells(rules, position, policy.open_value, inputs[asked])
+                write_inputs(policy.open_value, rules, position, inputs[asked])
                 asked += 1
             forward(policy.network, inputs[:asked], outputs[:asked])
             asked = 0

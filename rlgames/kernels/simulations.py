@@ -11,17 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlgames.kernels.evaluation_cache import EvaluationCache, holds, key_of, slot_of
-from rlgames.kernels.mlp import PLANES, MlpWeights, forward
+from rlgames.kernels.mlp import MlpWeights, forward, write_inputs
 from rlgames.kernels.rules import (
     Position,
     add_chance,
     is_legal,
     load,
-    observe,
     play,
     random_move,
     store,
-    write_cells,
 )
 from rlgames.kernels.tree_search import (
     Selection,
@@ -124,10 +122,8 @@ def add_leaf(run: Simulations, rules: Any, simulation: int) -> None:
         expand(run, slot, simulation)
         return
     batch.leaf[leaves] = simulation
-    if len(batch.inputs) > 0 and evaluator.open_value == PLANES:
-        observe(rules, position, batch.inputs[leaves])
-    elif len(batch.inputs) > 0:
-        write_cells(rules, position, evaluator.open_value, batch.inputs[leaves])
+    if len(batch.inputs) > 0:
+        write_inputs(evaluator.open_value, rules, position, batch.inputs[leaves])
     run.progress[LEAVES] += 1
 
 

@@ -26,12 +26,16 @@ TABLE_BITS = U(12)
 TABLE_SIZE = U(1 << 12)
 """Small enough for the processor's cache: most boards that come again do so within a search."""
 
+NEVER = U(16)
+"""An exponent that packed boards do not have."""
+
 
 class SearchSettings(NamedTuple):
-    """scale: the reward of a point."""
+    """scale: the reward of a point. least: as in downgrade, for the boards to search."""
 
     discount: float
     scale: float
+    least: np.uint64
 
 
 class Memory(NamedTuple):
@@ -221,6 +225,29 @@ def later_score(
     return settings.discount * mean
 
 
+@compiled
+def downgrade(board: Bits, least: Bits) -> Bits:
+    """A board that a network knows better, with the same moves (Guei, Chen and Wu 2021).
+
+    While the exponent of the largest tile is at least `least` and a smaller tile is missing, all
+    tiles above the largest missing one are halved. Equal tiles stay equal and different ones
+    different, so actions slide and merge the same cells as before.
+    """
+    while True:
+        present = largest = U(0)
+        for shift in range(U(0), U(64), U(4)):
+            exponent = (board >> shift) & U(15)
+            present, largest = present | U(1) << exponent, max(largest, exponent)
+        missing = largest
+        while missing != U(0) and present >> missing & U(1):
+            missing -= U(1)
+        if largest < least or missing == U(0):
+            return board
+        for shift in range(U(0), U(64), U(4)):
+            if (board >> shift) & U(15) > missing:
+                board -= U(1) << shift
+
+
 @jit()
 def search(
     boards: Array,
@@ -237,11 +264,12 @@ def search(
     memory = make_memory(network, plies)
     scores = np.zeros((len(boards), 4), np.float32)
     for number in range(len(boards)):
+        board = downgrade(boards[number], settings.least)
         if plies == U(1):
-            fetch_moves(boards[number], U(0), table, network, rules, memory)
+            fetch_moves(board, U(0), table, network, rules, memory)
         for action in range(U(4)):
-            after, points = slide(boards[number], rules.rows, action)
-            if after == boards[number]:
+            after, points = slide(board, rules.rows, action)
+            if after == board:
                 continue
             if plies == U(1):
                 scores[number, action] = score_move(action, table, network, settings, memory)

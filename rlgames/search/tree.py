@@ -40,7 +40,7 @@ class SearchTree:
         # A hash table from edges with outcomes to nodes. Half of the slots stay empty, or more.
         slots = 1 << (2 * max_nodes - 1).bit_length()
         self.arrays = kernel.TreeArrays(
-            prior=np.empty((max_nodes, actions), np.float32),
+            prior=np.zeros((max_nodes, actions), np.float32),
             visit_counts=np.zeros((max_nodes, actions), np.float32),
             value_sums=np.zeros((max_nodes, actions), np.float32),
             pending=np.zeros((max_nodes, actions), np.float32),
@@ -52,7 +52,7 @@ class SearchTree:
             children=np.full(slots, -1, np.int64),
             root=np.arange(max_nodes),
             bounds=np.zeros((trees, 2), np.float32),
-            scratch=np.empty((2, actions), np.float32),
+            scratch=np.zeros((2, actions), np.float32),
         )
         self.prior, self.sign = map(torch.from_numpy, (self.arrays.prior, self.arrays.sign))
         self.is_expanded = torch.from_numpy(self.arrays.is_expanded)

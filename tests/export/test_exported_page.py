@@ -2,8 +2,8 @@
 
 import re
 
-import chromium
 import pytest
+from browsing import browser, opened_pages, settle, status
 from test_export import exported
 from test_machine import MCTS
 
@@ -13,6 +13,8 @@ from rlgames.config.compose import load_config
 from rlgames.web.session import Session
 
 pytestmark = pytest.mark.browser
+
+__all__ = ["browser"]
 
 PAGES = {
     "tictactoe": [],
@@ -44,48 +46,15 @@ def page_of(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium.browser() as started:
-        yield started
-
-
 @pytest.fixture
 def open_page(browser):
-    """Open a file with a query; nothing but the file may be asked for, and no error may appear."""
-    contexts, errors, asked = [], [], []
+    """Open a file with a query, see opened_pages; nothing but the file may be asked for."""
+    with opened_pages(browser) as opened:
 
-    def opened(path, query="", width=1200, **options):
-        context = browser.new_context(viewport={"width": width, "height": 800}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(8_000)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-        page.on("request", lambda each: asked.append(each.url))
-        page.goto(f"{path.as_uri()}?{query}")
-        settle(page)
-        return page
+        def at_query(path, query="", **options):
+            return opened(f"{path.as_uri()}?{query}", ("file:", "blob:", "data:"), **options)
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert not errors
-    assert all(url.startswith(("file:", "blob:", "data:")) for url in asked)
-
-
-def settle(page):
-    """Wait until it is the person's turn, or the game is over."""
-    page.wait_for_selector("body[data-turn]:not(.is-waiting):not([data-asks])")
-
-
-def status(page):
-    return page.inner_text("#status")
-
-
-def click(page, name):
-    page.click(f".cell.open[data-name='{name}']", force=True)
-    settle(page)
+        yield at_query
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -19,8 +19,10 @@ from rlgames.config.commands import ShowConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
 from rlgames.export.machine import build_machine
+from rlgames.export.players import rounded
 from rlgames.games.fleets.game import FleetState
 from rlgames.players.player import Agent
+from rlgames.policies.ntuple import Ntuple
 from rlgames.rng import Rng
 from rlgames.sampling import Argmax
 from rlgames.search.search import Search
@@ -72,7 +74,14 @@ def opened(name, *words):
     words = ["sampling=argmax", *words]
     cfg, run = with_run(load_config(ShowConfig, [name.split()[0], *words]))
     agent = run.agent(cfg.sampling, torch.device("cpu"))
+    round_tables(agent.policy)
     return Opened(agent.game, with_search(agent, agent.game, cfg.search, run.config.reward))
+
+
+def round_tables(policy):
+    """Give n-tuples the numbers that a page has."""
+    if isinstance(policy, Ntuple):
+        policy.values.copy_(torch.from_numpy(rounded(policy.values.numpy())))
 
 
 @torch.no_grad()
@@ -148,7 +157,7 @@ def replayed(table, plies, folder):
     (folder / "data").write_bytes(machine.data)
     question = "search" if machine.has_search else "policy"
     plies = [{"question": question, "rng": "1"} | ply for ply in plies]
-    about = {"layout": machine.layout, "size": machine.size, "plies": plies}
+    about = {"layout": machine.layout, "plies": plies}
     (folder / "plies.json").write_text(json.dumps(about).replace("-Infinity", "-1e999"))
     command = ["node", Path(__file__).parent / "replay.js", SCRIPTS / "machine.js", folder]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
@@ -185,4 +194,5 @@ def test_each_kind_of_policy_plays_on_a_page(name, tmp_path):
     cfg = load_config(TrainConfig, [*POLICIES[name]])
     game = make("game", cfg.game)
     policy = new_policy(cfg, game, torch.Generator().manual_seed(3)).eval()
+    round_tables(policy)
     check_agreement(Opened(game, Agent(game, policy, Argmax("first"))), 20, tmp_path)

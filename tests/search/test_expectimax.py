@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from helpers import game_2048, generator, ntuple, rng
@@ -15,7 +16,8 @@ from rlgames.learners.td_ntuple import ValueTable
 from rlgames.players.player import Agent, Random
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
-from rlgames.search.expectimax import Expectimax, downgrade_tiles
+from rlgames.search.expectimax import Expectimax
+from rlgames.search.ntuple_expectimax import downgrade
 from rlgames.solvers.graph import Graph
 
 
@@ -98,11 +100,11 @@ def test_the_discount_is_that_of_the_run():
     reward = load_config(TrainConfig, ["game=2048", "reward.discount=0.7"]).reward
     agent = Agent(game, ntuple(game, None, 16, score_scale=1.0), Argmax("first"))
     search: Any = with_search(agent, game, cfg.search, reward)
-    assert (search.plies, search.discount) == (3, 0.7)
+    assert (search.plies, search.settings.discount) == (3, 0.7)
 
 
 def slow_downgrade(tiles, least):
-    """The board of a list of tiles (not exponents) by the words of downgrade_tiles."""
+    """The board of a list of tiles (not exponents) by the words of downgrade."""
     while max(tiles) >= least:
         smaller = [2**e for e in range(1, 17) if 2**e < max(tiles)]
         missing = [tile for tile in smaller if tile not in tiles]
@@ -112,6 +114,14 @@ def slow_downgrade(tiles, least):
     return tiles
 
 
+def downgraded(tiles, least):
+    """Exponents [B, 16] by the kernel; least: a tile."""
+    state = game_2048(4, 4).from_exponents(tiles.view(-1, 4, 4))
+    boards, exponent = state.words.numpy().view(np.uint64), np.uint64((least - 1).bit_length())
+    boards[:, 0] = [downgrade(board, exponent) for board in boards[:, 0]]
+    return game_2048(4, 4).tiles(state)
+
+
 def random_tiles(batch, largest):
     """Boards of any tiles, also with two or more of the largest."""
     share = torch.rand(batch, 1, generator=generator(1))
@@ -119,24 +129,29 @@ def random_tiles(batch, largest):
     return (tiles * (torch.rand(batch, 16, generator=generator(3)) < share)).long()
 
 
-@pytest.mark.parametrize("least", [4, 3000, 4096, 2**14, 2**17])
+def test_a_board_with_every_smaller_tile_stays_as_it_is():
+    tiles = torch.tensor([[0, 0, 0, 0, *range(1, 13)], [*range(1, 16), 15]])
+    assert downgraded(tiles, 2**12).equal(tiles)
+
+
+@pytest.mark.parametrize("least", [4, 3000, 4096, 2**14, 2**16])
 def test_tiles_are_downgraded_down_to_the_threshold(least):
-    tiles = random_tiles(500, 17)
+    tiles = random_tiles(500, 15)
     wanted = [slow_downgrade([2**e if e else 0 for e in row], least) for row in tiles.tolist()]
-    found = downgrade_tiles(tiles, least)
+    found = downgraded(tiles, least)
     assert [[2**e if e else 0 for e in row] for row in found.tolist()] == wanted
-    assert (found.equal(tiles)) == (least == 2**17 and not (tiles == 17).any())
+    assert found.equal(tiles) == (least == 2**16)
 
 
 def test_downgraded_boards_have_the_same_moves():
     """Every cell that is equal to another stays so, and no other becomes so."""
     game, tiles = game_2048(4, 4), random_tiles(2000, 15)
-    downgraded = downgrade_tiles(tiles, 2**13)
-    assert not downgraded.equal(tiles)
+    found = downgraded(tiles, 2**13)
+    assert not found.equal(tiles)
     same = tiles[:, :, None] == tiles[:, None]
-    assert same.equal(downgraded[:, :, None] == downgraded[:, None])
-    assert (tiles == 0).equal(downgraded == 0)
-    before, after = (game.from_exponents(each.view(-1, 4, 4)) for each in (tiles, downgraded))
+    assert same.equal(found[:, :, None] == found[:, None])
+    assert (tiles == 0).equal(found == 0)
+    before, after = (game.from_exponents(each.view(-1, 4, 4)) for each in (tiles, found))
     assert game.legal_action_mask(before).equal(game.legal_action_mask(after))
     for action in range(4):
         moved = torch.full((len(tiles),), action)
@@ -156,7 +171,7 @@ def test_boards_with_large_tiles_are_searched_downgraded():
     tiles = random_tiles(100, 12)
     tiles[:, :2] = torch.tensor([15, 13])
     state = game.from_exponents(tiles.view(-1, 4, 4))
-    known = game.from_exponents(downgrade_tiles(tiles, 2**14).view(-1, 4, 4))
+    known = game.from_exponents(downgraded(tiles, 2**14).view(-1, 4, 4))
     plain, downgrading = (searching_from(tile, agent) for tile in (None, 2**14))
     chosen = downgrading.choose(state, rng())
     assert chosen.equal(plain.choose(known, rng()))

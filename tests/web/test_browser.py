@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-import chromium
 import pytest
+from browsing import browser, opened_pages, settle, status
 
 from rlgames.commands.serve import offered_tables
 from rlgames.config.commands import ServeConfig
@@ -19,6 +19,8 @@ from rlgames.config.compose import load_config
 from rlgames.web.app import Page, make_app
 
 pytestmark = pytest.mark.browser
+
+__all__ = ["browser"]
 
 GAME_2048 = "game=2048&position=. . . . / . . . . / . . . 4 / . . . 2"
 
@@ -50,53 +52,16 @@ def address():
     thread.join(10)
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium.browser() as started:
-        yield started
-
-
 @pytest.fixture
 def open_page(address, browser):
-    """Open the page at a query; no error may appear in its console, except that the game went on
-    elsewhere, and no request may leave it. script: to run before the page."""
-    contexts, errors, leaves = [], [], []
+    """Open the page at a query, see opened_pages; below: where its requests have to stay."""
+    with opened_pages(browser) as opened:
 
-    def opened(query, width=1280, scheme="light", settles=True, below="", script="", **options):
-        context = browser.new_context(
-            viewport={"width": width, "height": 800}, color_scheme=scheme, **options
-        )
-        contexts.append(context)
-        context.add_init_script(script)
-        page = context.new_page()
-        page.set_default_timeout(8_000)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda line: errors.append(line.text) if is_error(line) else None)
-        own = (f"{address}{below}/", "data:")
-        page.on("request", lambda each: leaves.extend([each.url][each.url.startswith(own) :]))
-        page.goto(f"{address}{below}/?{query}")
-        if settles:
-            settle(page)
-        return page
+        def at_query(query, width=1280, scheme="light", below="", **options):
+            own = (f"{address}{below}/", "data:")
+            return opened(f"{own[0]}?{query}", own, width, color_scheme=scheme, **options)
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert not errors
-    assert not leaves
-
-
-def is_error(line):
-    return line.type == "error" and "409 (Conflict)" not in line.text
-
-
-def settle(page):
-    """Wait until it is the person's turn, or the game is over."""
-    page.wait_for_selector("body[data-turn]:not(.is-waiting):not([data-asks])")
-
-
-def status(page):
-    return page.inner_text("#status")
+        yield at_query
 
 
 def click(page, name):
