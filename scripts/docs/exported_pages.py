@@ -35,7 +35,7 @@ MCTS = ("search=mcts", "search.leaf=value")
 AGENTS: dict[str, tuple[str, ...]] = {
     "tictactoe": (),
     "connect4": ("search=alphabeta",),
-    "othello": MCTS,
+    "othello": ("search=alphabeta", "search.plies=3"),
     "hex": MCTS,
     "gomoku": MCTS,
     "breakthrough": MCTS,

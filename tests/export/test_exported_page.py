@@ -19,7 +19,7 @@ __all__ = ["browser"]
 PAGES = {
     "tictactoe": [],
     "connect4": ["search=alphabeta"],
-    "othello": [*MCTS],
+    "othello": ["search=alphabeta", "search.plies=3"],
     "hex": [*MCTS],
     "gomoku": [*MCTS],
     "breakthrough": [],
@@ -176,7 +176,7 @@ def test_a_page_around_it_sends_moves_and_hears_of_others(page_of, open_page, tm
 
 
 def test_a_long_search_does_not_block_the_page(page_of, open_page):
-    page = open_page(page_of("othello", *MCTS, "search.simulations=20000"))
+    page = open_page(page_of("hex", *MCTS, "search.simulations=20000"))
     page.evaluate(
         "() => { longest = 0; last = performance.now(); setInterval(() => { const now ="
         " performance.now(); longest = Math.max(longest, now - last); last = now; }, 5); }"

@@ -39,7 +39,7 @@ SEARCHES = {
     "connect4": ("search=alphabeta",),
     "gomoku": MCTS,
     "hex": MCTS,
-    "othello": MCTS,
+    "othello": ("search=alphabeta", "search.plies=3"),
     "breakthrough": MCTS,
     "2048": ("search=expectimax", "search.tile_downgrading=256"),
 }
