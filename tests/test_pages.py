@@ -154,3 +154,10 @@ def test_links_lead_to_files_and_headings(path):
         if anchor and page.suffix == ".md":
             headings = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
             assert anchor in map(slug, headings), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
+def test_no_table_is_torn_apart(path):
+    """A blank line ends a table: what follows is shown as text, unless it begins another one."""
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    assert not re.search(r"^\|.*\n\n+\|(?!.*\n\|[ :|-]+\|$)", text, re.MULTILINE)

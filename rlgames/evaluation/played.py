@@ -143,7 +143,7 @@ def find_kernel(games: GamesToPlay, device: torch.device) -> Callable[[Rng], Fin
 
 def _greedy_policy(game: BoardGame, player: Player, games: int) -> Ntuple | None:
     """The policy of a greedy agent that a kernel can play, if compiling that pays."""
-    if type(player) is not Agent or game.spec.goal != "score":
+    if type(player) is not Agent or (game.spec.goal, game.spec.seats) != ("score", 1):
         return None
     from rlgames.policies.ntuple import Ntuple, reason_not_packed
 

@@ -1,4 +1,4 @@
-"""Random numbers by place, see rlgames/core/rng.py: of the keys of rows, or of one game's plies.
+"""Random numbers by place, see rlgames/rng.py: of the keys of rows, or of one game's plies.
 
 The part n of a key has the n-th number of SplitMix64 from the key on (Steele, Lea and Flood 2014)
 as its own key, and the 24 highest bits of it as the key's n-th number.

@@ -123,8 +123,8 @@ def canonical(rules: Any, position: Position) -> Position:
 
 @found_by_type
 def placed_cell(rules: Any, before: Position, after: Position) -> int:
-    """The cell of the stone that a move has added, as the seat that moved sees it; -1 in games
-    whose moves change other cells too. Only games with a fast way to tell it need it."""
+    """The cell of the stone that a move has added, as the seat that moved sees it. -1 for all moves
+    of games whose moves may change other cells. Only games with a fast way to tell it need it."""
     return -1
 
 

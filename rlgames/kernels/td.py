@@ -29,8 +29,8 @@ U = np.uint64
 HALF = U(32)
 
 TIE = np.float32(1e-5)
-"""Moves whose values differ by less are equally good: sums of the same numbers in another order, as
-of symmetric boards, differ in their last bits."""
+"""Moves whose values differ by a smaller part are equally good: sums of the same numbers in another
+order, as of symmetric boards, differ in their last bits."""
 
 
 class Settings(NamedTuple):
@@ -128,7 +128,7 @@ def play(
         if settings.epsilon > U(0) and (fold(key, 0) >> HALF) < settings.epsilon:
             action = random_action(memory.scores, best, key)
         history.best_score[ply] = value
-        history.is_best[ply] = memory.scores[action] >= value - TIE
+        history.is_best[ply] = memory.scores[action] >= value - TIE * np.abs(value)
         position, is_final, points = make_move(network, rules, position, seat, action, memory)
         history.points[ply] = points
         store(history.positions, ply + 1, position)

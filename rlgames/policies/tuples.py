@@ -46,10 +46,16 @@ def blocks(rows: int, columns: int, symmetries: Tensor) -> list[list[int]]:
 
 
 def lines(rows: int, columns: int, symmetries: Tensor, length: int) -> list[list[int]]:
-    """All straight lines of this many cells, across, down and diagonal; 0: none."""
+    """All straight lines of this many cells, across, down and diagonal; 0: none. Raises ValueError
+    for a board without any."""
     if length == 0:
         return []
     grid, steps = torch.arange(rows * columns).view(rows, columns), range(length)
+    if length > max(rows, columns):
+        raise ValueError(
+            f"policy.line_length={length} is longer than a board of {rows}x{columns}; use at most "
+            f"{max(rows, columns)}"
+        )
     found = []
     for row in range(rows):
         for column in range(columns):
@@ -102,7 +108,7 @@ def check_tuples(
 ) -> None:
     """Raises ValueError for cells off the board and for tables that are too large."""
     for cells in tuples:
-        if not cells or len(set(cells)) < len(cells) or max(cells) >= num_cells:
+        if not cells or len({*cells}) < len(cells) or not {*cells} <= {*range(num_cells)}:
             raise ValueError(
                 f"policy.tuples: {cells} needs distinct cells from 0 to {num_cells - 1}"
             )

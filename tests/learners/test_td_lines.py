@@ -62,7 +62,7 @@ class Reference(PlainValues):
             self.learn(indices, target)
             learned = self.bounded_value(indices)
             reply = (1 - self.td_lambda) * learned + self.td_lambda * target
-            reply = reply if value >= best - 1e-5 else best
+            reply = reply if value >= best - 1e-5 * abs(best) else best
         return state
 
 

@@ -57,7 +57,7 @@ class TableConfig(OptionConfig):
 
 class NtupleConfig(OptionConfig):
     tuples: list[list[int]] | None = key(
-        0, 120, help="lists of cell indices; null: 2x3 blocks and 4+2 rows, or random walks"
+        0, 360, help="lists of cell indices; null: 2x3 blocks and 4+2 rows, or random walks"
     )
     num_tuples: int | None = key(
         1, 10_000, help="number of random walks, with two seats; null: 70 without other tuples"
