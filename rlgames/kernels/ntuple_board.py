@@ -91,15 +91,22 @@ def num_entries(network: BoardNetwork) -> np.uint64:
 
 
 @compiled
-def num_places(network: BoardNetwork) -> int:
-    """V · K: the places of all views."""
-    return int(len(network.empty) * ((len(network.starts) - 1) // network.cells.shape[1]))
+def num_views(network: BoardNetwork) -> int:
+    """V."""
+    return int((len(network.starts) - 1) // network.cells.shape[1])
 
 
 @compiled
-def first_place(network: BoardNetwork, seat: int) -> np.uint64:
-    """Where the places are in the view that counts after a move of a seat."""
-    return U((num_places(network) - len(network.empty)) * seat)
+def num_places(network: BoardNetwork) -> int:
+    """V · K: the places of all views."""
+    return len(network.empty) * num_views(network)
+
+
+@compiled
+def view_of(network: BoardNetwork, seat: int) -> tuple[np.uint64, np.uint64]:
+    """Where the places and the cells' starts begin in the view that counts after a seat's move."""
+    view = (num_views(network) - 1) * seat
+    return U(view * len(network.empty)), U(view * network.cells.shape[1])
 
 
 @compiled
@@ -121,7 +128,7 @@ def set_cell(network: BoardNetwork, cell: int, owner: int, memory: Memory) -> No
     stones, cells, num = memory.own, U(network.cells.shape[1]), U(len(network.empty))
     old, size = stones.owners[cell], len(network.lookups)
     new_deltas, old_deltas = network.deltas[size * owner :], network.deltas[size * old :]
-    for view in range(U(len(network.starts) - 1) // cells):
+    for view in range(U(num_views(network))):
         at, first = view * cells + U(cell), view * num
         for change in range(network.starts[at], network.starts[at + U(1)]):
             added = new_deltas[change] - old_deltas[change]
@@ -175,15 +182,15 @@ def find_changes(
 def sum_changes(
     network: BoardNetwork,
     num: int,
-    first: np.uint64,
+    seat: int,
     offset: np.uint64,
     table: Array,
     memory: Memory,
 ) -> np.float32:
     """How much the value of the board changes with the cells that find_changes has written."""
     stones, size = memory.own, len(network.lookups)
+    first, start = view_of(network, seat)
     num_touched, total = U(0), np.float32(0)
-    start = U(network.cells.shape[1]) if first else U(0)  # of the view
     for number in range(num):
         cell, owner = stones.changed[number] // 3, stones.changed[number] % 3
         new, old = network.deltas[size * owner :], network.deltas[size * stones.owners[cell] :]
@@ -223,9 +230,8 @@ def score_moves(
     scale: np.float32,
     memory: Memory,
 ) -> int:
-    first, count = first_place(network, seat), memory.own.count[0]
-    start, deltas = U(network.cells.shape[1]), network.deltas[len(network.lookups) * (1 + seat) :]
-    start *= U(first > U(0))  # of the view
+    first, start = view_of(network, seat)
+    count, deltas = memory.own.count[0], network.deltas[len(network.lookups) * (1 + seat) :]
     offset = network.offsets[seat, min(count + 1, network.cells.shape[1])]
     total = read_values(network, first, offset, table, memory)
     best, highest = 0, np.float32(-np.inf)
@@ -242,7 +248,7 @@ def score_moves(
                     if network.offsets[seat, stones] != offset:
                         offset = network.offsets[seat, stones]
                         total = read_values(network, first, offset, table, memory)
-                    value = total + sum_changes(network, num, first, offset, table, memory)
+                    value = total + sum_changes(network, num, seat, offset, table, memory)
                 else:
                     value = total
                     at = start + U(network.cells[seat, placed])
@@ -295,7 +301,7 @@ def take_back(
 def find_places(
     network: BoardNetwork, after: Position, seat: int, memory: Memory
 ) -> tuple[np.uint64, np.uint64]:
-    return first_place(network, seat), network.offsets[seat, memory.own.count[0]]
+    return view_of(network, seat)[0], network.offsets[seat, memory.own.count[0]]
 
 
 implement(
