@@ -16,7 +16,7 @@ IMPORTS = {
     "players": "core rng games sampling policies solvers",
     "rollouts": "core kernels rng games sampling players",
     "search": "core kernels rng config games sampling policies solvers players",
-    "evaluation": "core kernels rng games sampling policies solvers players rollouts",
+    "evaluation": "core rng games sampling policies solvers players rollouts",
     "rewards": "games rollouts",
     "learners": "core kernels rng config games sampling policies players rollouts search rewards",
     "runs": "core config evaluation",

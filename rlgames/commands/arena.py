@@ -306,7 +306,7 @@ def show(result: Result) -> None:
         _show_cross_table(result, arena, order)
         for pair, evaluation in arena.evaluations.items():
             distinct = evaluation.distinct_games
-            has_repeats = distinct is not None and 2 * distinct <= evaluation.games
+            has_repeats = 2 * distinct <= evaluation.games
             if has_repeats and not evaluation.is_exact:
                 names = " against ".join(result.players[number] for number in pair)
                 notes.append(f"{names}: {games_in_words(evaluation.games, distinct, False, 2)}")
@@ -389,7 +389,7 @@ def _show_comparison(result: Result, found: Comparison) -> None:
     sign = 1 if found.metric == "turns" else -1
     numbers = range(len(result.players))
     order = sorted(numbers, key=lambda each: Rank(sign * found.players[each].value))
-    games = games_in_words(found.games, None, found.is_exact, 1)
+    games = games_in_words(found.games, found.games, found.is_exact, 1)
     columns = [[(result.players[each], mean_text(found.players[each])) for each in order]]
     exact = [(result.players[each], result.exact_means[each]) for each in order]
     computed = [(name, number(mean)) for name, mean in exact if mean]

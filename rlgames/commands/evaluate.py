@@ -290,13 +290,13 @@ def show(result: Result) -> None:
     print(f"{evaluation.moves_per_second:,.0f} moves/s, {evaluation.seconds:.1f} s of play")
 
 
-def games_in_words(games: int, distinct: int | None, is_exact: bool, seats: int) -> str:
+def games_in_words(games: int, distinct: int, is_exact: bool, seats: int) -> str:
     """How many games were played, and how many of them differ, if that is known."""
     if is_exact:
         every = "all layouts" if seats == 1 else f"all {games:,} possible games"
         words = {1: "the only possible game", 2: "both possible games"}
         return f"{words.get(games, every)} (exact)"
-    if distinct is None or distinct == games:
+    if distinct == games:
         return counted(games, "game")
     return f"{games:,} games, {distinct:,} of them different"
 

@@ -14,11 +14,11 @@ from torch import Tensor
 from rlgames.core.compiling import clock
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.estimates import Z_95, Estimate, Floats
-from rlgames.evaluation.played import GamesToPlay, PlayedGames
+from rlgames.evaluation.played import PlayedGames, play_all
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rng import Rng
-from rlgames.rollouts.play import InitialStates, Openings, sampled_by_game
+from rlgames.rollouts.play import GamePool, InitialStates, Openings, sampled_by_game
 from rlgames.rollouts.trajectories import Trajectories
 
 NOT_LISTED = ("games=all: the layouts of this game cannot be listed", "use games=N")
@@ -59,17 +59,17 @@ class EvaluationSettings:
 class Evaluation:
     """Statistics of a player's games.
 
-    games: how many were played. distinct_games: those with different moves, positions or seats;
-    None if a kernel played them. If all games in a seat are the same, all else counts them as one
-    game. is_exact: all ways the games can go were played. turns: the length of the games. score:
-    the player's final score. measures: the game's own measures of the final positions. tiles: how
-    many games reached each tile of 2048, and of how many. outcomes: for two seats, how many games
-    the player won, drew and lost in each, float64 [2, 3]; [0, 3] for one. num_moves, seconds: of
-    the play itself. state: the final positions. trajectories: the moves, if they were recorded.
+    games: how many were played. distinct_games: those with different moves, positions or seats. If
+    all games in a seat are the same, all else counts them as one game. is_exact: all ways the games
+    can go were played. turns: the length of the games. score: the player's final score. measures:
+    the game's own measures of the final positions. tiles: how many games reached each tile of 2048,
+    and of how many. outcomes: for two seats, how many games the player won, drew and lost in each,
+    float64 [2, 3]; [0, 3] for one. num_moves, seconds: of the play itself. state: the final
+    positions. trajectories: the moves, if they were recorded.
     """
 
     games: int
-    distinct_games: int | None
+    distinct_games: int
     is_exact: bool
     turns: Estimate
     score: Estimate
@@ -142,11 +142,18 @@ def evaluate(
     if settings.opening_turns:
         rng_of_openings = Rng(settings.opening_seed, "openings", rng.device)
         openings = Openings(rng_of_openings, settings.opening_turns)
-    games = GamesToPlay(
-        game, players, start.games, settings.batch, start.initial_states, seating, openings
-    )
     begin = clock()
-    played = games.play(rng, records)
+    pool = GamePool(
+        game,
+        players,
+        start.games,
+        rng,
+        batch=settings.batch,
+        initial_states=start.initial_states,
+        seating=seating,
+        openings=openings,
+    )
+    played = play_all(pool, records)
     seconds = clock() - begin
     return _summarize(game, played, seat.cpu(), start, seconds)
 
@@ -228,13 +235,11 @@ def _summarize(
 ) -> Evaluation:
     """seat: int64 [G], the player's."""
     final, hashes = played.final, played.hashes
-    state, weight, distinct = final.state, start.weight, None
-    if hashes is not None:
-        distinct = sum(len(hashes[seat == each].unique()) for each in range(game.spec.seats))
-        if weight is None:
-            counted = _without_repeats(hashes, seat)
-            state, seat = state[counted.to(state.done.device)], seat[counted]
+    state, weight = final.state, start.weight
+    distinct = sum(len(hashes[seat == each].unique()) for each in range(game.spec.seats))
     if weight is None:
+        counted = _without_repeats(hashes, seat)
+        state, seat = state[counted.to(state.done.device)], seat[counted]
         weight = 1 / (game.spec.seats * torch.bincount(seat)[seat].double())
     stratum = seat if start.layout is None else start.layout
 

@@ -11,10 +11,10 @@ import numpy as np
 from rlgames.core.errors import ConfigError
 from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game
-from rlgames.games.game_2048 import Game2048
 from rlgames.kernels.choice import best_action
 from rlgames.kernels.jit import jit
-from rlgames.kernels.mlp import GELU, CompiledPolicy, forward, write_inputs
+from rlgames.kernels.mlp import GELU, CompiledPolicy
+from rlgames.kernels.policy import compute_outputs, read_position
 from rlgames.kernels.rules import (
     Position,
     found_by_type,
@@ -27,11 +27,11 @@ from rlgames.kernels.rules import (
 )
 from rlgames.kernels.simulations import BATCHES, Simulations, begin, simulate, write_prior
 from rlgames.kernels.tree_search import root_results
-from rlgames.kernels.value_search import score_positions, search_positions
+from rlgames.kernels.value_search import CompiledNtuples, search_positions
 from rlgames.kernels.words import Array, Floats, Integers, compiled, next_random
 from rlgames.players.player import Agent, Player
 from rlgames.policies.canonical import Canonical
-from rlgames.policies.ntuple import Ntuple, reason_not_packed
+from rlgames.policies.ntuple import Ntuple, reason_not_compiled
 from rlgames.policies.policy import AfterstateNetwork, Policy, ValueFunction
 from rlgames.policies.table import Table
 from rlgames.sampling import Argmax
@@ -39,7 +39,7 @@ from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.search.expectimax import Expectimax
 from rlgames.search.gumbel import batch_sizes
 from rlgames.search.mcts import Mcts
-from rlgames.search.ntuple_expectimax import NEVER, SearchSettings, search
+from rlgames.search.ntuple_expectimax import SearchSettings, search
 
 PAGE_POLICIES = "a page plays policy=mlp, table and ntuple, and policy=embedding with line_length="
 
@@ -156,7 +156,7 @@ def evaluate(network: PolicyNetwork, rules: Any, position: Position, scores: Flo
     board = np.empty(policy.num_inputs, np.float32)
     inputs = np.empty((1, policy.num_inputs), np.float32)
     outputs = np.empty((1, actions + policy.has_value), np.float32)
-    write_inputs(policy.open_value, rules, position, board)
+    read_position(policy, rules, position, 0, board, outputs[0])
     best, highest = 0, np.float32(-np.inf)
     for symmetry in range(network.weights.shape[1]):
         total = np.float32(0)
@@ -166,7 +166,7 @@ def evaluate(network: PolicyNetwork, rules: Any, position: Position, scores: Flo
             best, highest = symmetry, total
     for each in range(len(board)):
         inputs[0, each] = board[network.inputs[best, each]]
-    forward(policy.network, inputs, outputs)
+    compute_outputs(policy, inputs, outputs)
     for action in range(actions):
         scores[action] = outputs[0, network.actions[best, action]]
     return outputs[0, actions] if policy.has_value else np.float32(np.nan)
@@ -210,29 +210,29 @@ def ask_tree(desk: Desk, seat: int, run: Simulations, sizes: Integers) -> int:
 
 
 @allocating
-def ask_ntuples(desk: Desk, seat: int, network: Any, table: Floats) -> int:
-    """Scores moves of board games by n-tuples."""
-    seats = np.full(1, seat)
-    score_positions(desk.words, seats, table, network, desk.rules, desk.scores)
+def ask_ntuples(desk: Desk, seat: int, policy: CompiledNtuples) -> int:
+    """Scores moves by n-tuples."""
+    position, scores = load(desk.rules.start, desk.words, 0), desk.scores[0]
+    read_position(policy, desk.rules, position, seat, scores, scores)
     return choose(desk)
 
 
 @allocating
-def ask_alpha_beta(desk: Desk, seat: int, network: Any, table: Floats, plies: int) -> int:
+def ask_alpha_beta(desk: Desk, seat: int, policy: CompiledNtuples, plies: int) -> int:
     """Searches with n-tuples, and tells no scores."""
-    seats = np.full(1, seat)
-    actions, values = search_positions(desk.words, seats, plies, table, network, desk.rules)
+    seats, shared = np.full(1, seat), (policy.table, policy.network, desk.rules)
+    actions, values = search_positions(desk.words, seats, plies, *shared)
     desk.value[0] = values[0]
     return actions[0]
 
 
 @allocating
 def ask_expectimax(
-    desk: Desk, seat: int, network: Any, table: Floats, plies: np.uint64, settings: SearchSettings
+    desk: Desk, seat: int, policy: CompiledNtuples, plies: np.uint64, settings: SearchSettings
 ) -> int:
     """Searches 2048 boards with n-tuples."""
-    boards = np.full(1, np.uint64(desk.words[0, 0]))
-    scores = search(boards, plies, table, network, desk.rules, settings)
+    boards, shared = np.full(1, np.uint64(desk.words[0, 0])), (policy.table, policy.network)
+    scores = search(boards, plies, *shared, desk.rules, settings)
     for action in range(desk.rules.actions):
         desk.scores[0, action] = scores[0, action]
     return choose(desk)
@@ -245,10 +245,10 @@ def frozen_player(game: Game[Any], player: Player) -> tuple[Frozen, Frozen | Non
         return _mcts(game, player)
     if isinstance(player, AlphaBetaSearch | Expectimax) and isinstance(game, BoardGame):
         policy = _ntuples(game, player.policy)
-        network, table = policy.arguments[:2]
+        ntuples = policy.arguments[0]
         if isinstance(player, AlphaBetaSearch):
-            return policy, Frozen(ask_alpha_beta, (network, table, player.plies), None)
-        arguments = network, table, np.uint64(player.plies), player.settings
+            return policy, Frozen(ask_alpha_beta, (ntuples, player.plies), None)
+        arguments = ntuples, np.uint64(player.plies), player.settings
         return policy, Frozen(ask_expectimax, arguments, False)
     if not isinstance(player, Agent):
         name = type(player).__name__
@@ -288,14 +288,11 @@ def _table(game: BoardGame, policy: Table) -> BoardTable:
 
 
 def _ntuples(game: BoardGame, policy: Ntuple) -> Frozen:
-    if reason := reason_not_packed(game, policy):
+    if reason := reason_not_compiled(game, policy):
         raise ConfigError(f"a page cannot play these n-tuples: {reason}")
-    table, network = policy.packed(game)
-    arguments = network, rounded(table)
-    if not isinstance(game, Game2048):
-        return Frozen(ask_ntuples, arguments, False)
-    settings = SearchSettings(1.0, float(policy.score_scale), NEVER)
-    return Frozen(ask_expectimax, (*arguments, np.uint64(1), settings), False)
+    compiled = policy.compiled(game)
+    assert compiled is not None
+    return Frozen(ask_ntuples, (compiled._replace(table=rounded(compiled.table)),), False)
 
 
 def rounded(numbers: Floats) -> Floats:
@@ -325,9 +322,10 @@ def _network(game: Game[Any], policy: Policy) -> PolicyNetwork:
 
 def _mcts(game: BoardGame, search: Mcts) -> tuple[Frozen, Frozen]:
     settings, trees, agent = search.settings, search.board_trees, search.player
-    if not isinstance(agent, Agent) or isinstance(agent.policy, ValueFunction):
-        text = "on a page, search=mcts needs a policy with probabilities"
-        raise ConfigError(text, "use search=alphabeta or expectimax, or none")
+    if not isinstance(agent, Agent):
+        raise ConfigError("on a page, search=mcts needs a policy", "train one")
+    if isinstance(agent.policy, ValueFunction) and not isinstance(agent.policy, Ntuple):
+        raise ConfigError("only torch searches with these values", "use no search")
     policy = _policy(game, agent.policy)
     if trees is None:
         leaf = "leaf=value" if agent.policy.has_value else "rollout_policy=uniform"
@@ -341,7 +339,10 @@ def _mcts(game: BoardGame, search: Mcts) -> tuple[Frozen, Frozen]:
     run = run._replace(evaluator=run.evaluator._replace(max_rows=sys.maxsize))
     run.evaluator.cache.value.fill(np.nan)  # nothing is known yet
     sizes = np.array([*batch_sizes([settings.simulations], settings.num_parallel)], np.int64)
-    network, are_logits = policy.arguments
-    shared = network.policy._replace(network=run.evaluator.network)  # which is stored once
-    policy = policy._replace(arguments=(network._replace(policy=shared), are_logits))
+    network, shared = policy.arguments[0], run.evaluator.policy  # its numbers are stored once
+    if isinstance(network, CompiledNtuples):
+        run = run._replace(evaluator=run.evaluator._replace(policy=network))
+    else:
+        arguments = network._replace(policy=shared), *policy.arguments[1:]
+        policy = policy._replace(arguments=arguments)
     return policy, Frozen(ask_tree, (run, sizes), True)

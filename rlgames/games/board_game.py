@@ -19,7 +19,7 @@ from torch import Tensor
 from rlgames.games import board_text
 from rlgames.games.board_text import Board
 from rlgames.games.capabilities import Capability, CellBoard, ExactKey, InvertibleKey
-from rlgames.games.game import NOTHING, Game, endless
+from rlgames.games.game import NOTHING, Game
 from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import State, Wants
 from rlgames.kernels import stepping
@@ -97,7 +97,6 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
     shows_mover: whether the caption says who is to move, because the stones do not tell. They do if
         every move adds stones_per_move stones of its seat, and takes none away.
     has_draws: a game may end without a winner.
-    min_random_games: fewer random games take less time than loading their kernel.
     """
 
     rules: Any
@@ -108,7 +107,6 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
     stones_per_move = 1
     num_cell_values = 3
     has_draws = True
-    min_random_games = 30_000
 
     def to(self, device: torch.device | str) -> Self:
         return self
@@ -336,25 +334,3 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         games = Games(*map(np.copy, state.games()))
         num_moves, _ = play(games)
         return BoardState.of(games), num_moves
-
-    def play_randomly(
-        self, state: BoardState, batch: int, rng: Rng, plies: int | None = None
-    ) -> tuple[BoardState, int]:
-        """Play on from positions [G], `batch` of them side by side, where every legal action is
-        equally likely; the last positions, and the number of moves.
-
-        Each game that ends makes room for the next one. plies: the most moves of each game, at
-        least 1; None: all games end. rng: of the games, [G].
-        Raises ConfigError if a game exceeds spec.max_plies.
-        """
-        from rlgames.kernels.random_play import play_games
-
-        count, most = len(state), plies or self.spec.max_plies
-        settings = min(batch, count), most, rng.rows(count).keys
-        played = self.play_with(
-            state, lambda games: (play_games(games, self.rules, *settings), None)
-        )
-        num_live = int((~played[0].done).sum()) if plies is None else 0
-        if num_live:
-            raise endless(self.spec, num_live)
-        return played

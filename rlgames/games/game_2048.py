@@ -326,7 +326,6 @@ class Game2048(BoardGame, Chance, Symmetric):
     how_to_play = "all tiles slide in a direction; equal tiles that meet merge and score their sum"
     seat_marks = ""
     shows_mover = False
-    min_random_games = 3_000
 
     def __init__(
         self,

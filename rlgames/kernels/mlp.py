@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.rules import observe, write_cells
+from rlgames.kernels.rules import Position, implement, observe, write_cells
 from rlgames.kernels.sparse_rows import BLOCK, LANES, TILE, mask_of, multiply
 from rlgames.kernels.words import Floats, Integers, Words, compiled
 
@@ -62,13 +62,24 @@ MAX_ROWS = 64
 NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU, None, 0, False)
 
 
+NO_POLICY = CompiledPolicy(NO_NETWORK, PLANES, 0, False)
+
+
 @compiled
-def write_inputs(open_value: int, rules: Any, position: Any, inputs: Floats) -> None:
-    """Write what a network reads of a position; open_value: as in CompiledPolicy."""
-    if open_value == PLANES:
+def write_inputs(
+    policy: CompiledPolicy,
+    rules: Any,
+    position: Position,
+    seat: int,
+    inputs: Floats,
+    outputs: Floats,
+) -> None:
+    if policy.num_inputs == 0:
+        return
+    if policy.open_value == PLANES:
         observe(rules, position, inputs)
     else:
-        write_cells(rules, position, open_value, inputs)
+        write_cells(rules, position, policy.open_value, inputs)
 
 
 @jit()
@@ -229,3 +240,11 @@ def write_masks(x: Floats, masks: Words, stride: int, rows: int, inputs: int) ->
         for block in range(-(-inputs // BLOCK)):
             start = row * stride + block * BLOCK
             masks[start // BLOCK] = mask_of(x, start)
+
+
+@jit(_nrt=True)
+def forward_policy(policy: CompiledPolicy, inputs: Floats, outputs: Floats) -> None:
+    forward(policy.network, inputs, outputs)
+
+
+implement(CompiledPolicy, read_position=write_inputs, compute_outputs=forward_policy)

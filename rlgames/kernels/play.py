@@ -12,7 +12,8 @@ import numpy as np
 from rlgames.kernels.choice import best_action, random_action, sample_action
 from rlgames.kernels.jit import jit
 from rlgames.kernels.keys import CHANCE, fold, uniform
-from rlgames.kernels.mlp import MAX_ROWS, CompiledPolicy, forward, write_inputs
+from rlgames.kernels.mlp import MAX_ROWS
+from rlgames.kernels.policy import compute_outputs, read_position
 from rlgames.kernels.rules import add_chance, load, store
 from rlgames.kernels.stepping import Games, play_row, write_legal
 from rlgames.kernels.words import Array, compiled
@@ -51,7 +52,7 @@ def copy_game(source: Games, row: int, target: Games, place: int) -> None:
 
 
 class Scratch(NamedTuple):
-    """What is overwritten. inputs, outputs: float32 [MAX_ROWS, N] of the network. legal: bool [A];
+    """What is overwritten. inputs, outputs: float32 [MAX_ROWS, N] of the policy. legal: bool [A];
     weights: float32 [A]; rng: of next_random, uint64 [1]."""
 
     inputs: Array
@@ -64,7 +65,7 @@ class Scratch(NamedTuple):
 @jit(forceinline=True, _nrt=False)
 def choose_and_play(
     rules: Any,
-    policy: CompiledPolicy,
+    policy: Any,
     choice: Choice,
     games: Games,
     row: int,
@@ -76,7 +77,7 @@ def choose_and_play(
     moves: Moves,
     move: int,
 ) -> None:
-    """Choose an action, by the outputs of the network unless it is random, play it in a game, and
+    """Choose an action, by the outputs of the policy unless it is random, play it in a game, and
     record the move."""
     key, legal = fold(game_key, games.turn[row]), scratch.legal
     scores, log_prob, value = outputs[: len(legal)], np.float32(0), np.float32(np.nan)
@@ -104,7 +105,7 @@ def choose_and_play(
 @compiled
 def play_plies(
     rules: Any,
-    policy: CompiledPolicy,
+    policy: Any,
     choice: Choice,
     games: Games,
     numbers: Array,
@@ -134,10 +135,10 @@ def play_plies(
                 row = rows[at]
                 if random_seats[row, games.current_seat[row]]:
                     continue
-                position = load(rules.start, games.words, row)
-                write_inputs(policy.open_value, rules, position, inputs[asked])
+                position, seat = load(rules.start, games.words, row), games.current_seat[row]
+                read_position(policy, rules, position, seat, inputs[asked], outputs[asked])
                 asked += 1
-            forward(policy.network, inputs[:asked], outputs[:asked])
+            compute_outputs(policy, inputs[:asked], outputs[:asked])
             asked = 0
             for at in range(first, end):
                 row = rows[at]

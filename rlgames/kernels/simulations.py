@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlgames.kernels.evaluation_cache import EvaluationCache, holds, key_of, slot_of
-from rlgames.kernels.mlp import MlpWeights, forward, write_inputs
+from rlgames.kernels.policy import compute_outputs, read_position
 from rlgames.kernels.rules import (
     Position,
     add_chance,
@@ -54,8 +54,8 @@ class Batch(NamedTuple):
     """Simulations side by side, [S]. The first rows of simulation and node are those that have not
     ended: their numbers and where they are. end, value: by number, the last node and its value for
     seat 0. The first rows of leaf are the simulations whose last nodes wait for an evaluation.
-    inputs: float32 [S, I], what a network reads of them, or without rows. outputs: float32
-    [S, A + 1], their scores and, for the seats to move, their values. The others are overwritten:
+    inputs: float32 [S, I], what a policy reads of them. outputs: float32 [S, A + 1], their scores
+    and, for the seats to move, their values. The others are overwritten:
     of moves, the positions after them, int64 [S, W], whether they end the game, their points, and
     their outcomes, 0 without chance; edge, child, is_new."""
 
@@ -76,14 +76,14 @@ class Batch(NamedTuple):
 
 
 class Evaluator(NamedTuple):
-    """How leaves are evaluated. network: for at most max_rows leaves at once; torch evaluates
-    more. is_uniform: all legal actions have the same prior, and no network is asked. rolls_out: the
-    last node of a simulation is valued by random play to the end, not by the network. temperature,
-    value_scale, discount: as in Mcts. max_value: of a position, at most. open_value: as in
-    write_cells, or PLANES. max_plies: of random play, which ends before by the rules."""
+    """How leaves are evaluated. policy: see policy.py, for at most max_rows leaves at once; torch
+    evaluates more. is_uniform: all legal actions have the same prior, and no policy is asked.
+    rolls_out: the last node of a simulation is valued by random play to the end, not by the policy.
+    temperature, value_scale, discount: as in Mcts. max_value: of a position, at most. max_plies: of
+    random play, which ends before by the rules."""
 
     cache: EvaluationCache
-    network: MlpWeights
+    policy: Any
     max_rows: int
     is_uniform: bool
     rolls_out: bool
@@ -91,7 +91,6 @@ class Evaluator(NamedTuple):
     value_scale: float
     discount: float
     max_value: float
-    open_value: int
     max_plies: int
 
 
@@ -122,8 +121,9 @@ def add_leaf(run: Simulations, rules: Any, simulation: int) -> None:
         expand(run, slot, simulation)
         return
     batch.leaf[leaves] = simulation
-    if len(batch.inputs) > 0:
-        write_inputs(evaluator.open_value, rules, position, batch.inputs[leaves])
+    seat: Any = np.int64(run.tree.sign[batch.end[simulation]] < 0)
+    inputs, outputs = batch.inputs[leaves], batch.outputs[leaves]
+    read_position(evaluator.policy, rules, position, seat, inputs, outputs)
     run.progress[LEAVES] += 1
 
 
@@ -198,7 +198,7 @@ def evaluate_leaves(run: Simulations) -> int:
     if evaluator.is_uniform:
         batch.outputs[:leaves] = 0
     elif leaves > 0:
-        forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
+        compute_outputs(evaluator.policy, batch.inputs[:leaves], batch.outputs[:leaves])
     return 0
 
 

@@ -37,7 +37,7 @@ class Settings(NamedTuple):
     """epsilon: the probability of a random move in units of 2^-32. plies: the most moves of each
     game in a call. discount: from one ply to the next, negative if the other seat moves then.
     scale: the reward of a point. coherent: whether each value in the table is followed by the sum
-    of its errors and the sum of their sizes. learns: whether the table changes."""
+    of its errors and the sum of their sizes."""
 
     epsilon: np.uint64
     plies: int
@@ -46,20 +46,6 @@ class Settings(NamedTuple):
     td_lambda: np.float32
     scale: np.float32
     coherent: bool
-    learns: bool
-
-
-PLAY = Settings(
-    epsilon=U(0),
-    plies=0,
-    lr=np.float32(0),
-    discount=np.float32(1),
-    td_lambda=np.float32(0),
-    scale=np.float32(1),
-    coherent=False,
-    learns=False,
-)
-"""Greedy play; plies and scale are to be replaced."""
 
 
 class History(NamedTuple):
@@ -252,8 +238,6 @@ def learn_games(
         if not games.done[game]:
             end = play(games, game, table, network, rules, settings, memory, history, keys[game])
             num_moves += end.plies
-            if not settings.learns:
-                continue
             total_error += learn_backward(
                 end, table, network, rules, settings, memory, history, seats
             )

@@ -9,7 +9,7 @@ import numpy as np
 from rlgames.kernels.evaluation_cache import key_of
 from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple import Memory, enter, make_memory, make_move, score_moves, take_back
-from rlgames.kernels.rules import Position, load, store
+from rlgames.kernels.rules import Position, implement, load, store
 from rlgames.kernels.words import Array, compiled
 
 NO_POINTS = np.float32(0)
@@ -130,19 +130,44 @@ def search_node(
     return highest, best
 
 
+class CompiledNtuples(NamedTuple):
+    """A policy of n-tuples as kernels take it, see ntuple.py. table: float32, flat. scale: the
+    reward of a point. memory: for one thread. A position is worth what its best move is."""
+
+    network: Any
+    table: Array
+    scale: np.float32
+    memory: Memory
+    num_inputs: int = 0
+    has_value: bool = False
+
+
+@compiled
+def score_position(
+    policy: CompiledNtuples, rules: Any, position: Position, seat: int, _: Array, outputs: Array
+) -> None:
+    network, memory = policy.network, policy.memory
+    enter(network, rules, position, seat, memory)
+    best = score_moves(network, rules, position, seat, policy.table, policy.scale, memory)
+    actions = len(memory.scores)
+    for action in range(actions):
+        is_illegal = memory.scores[action] == -np.inf
+        outputs[action] = np.float32(0) if is_illegal else memory.scores[action]
+    if len(outputs) > actions:
+        outputs[actions] = memory.scores[best]
+
+
+implement(CompiledNtuples, read_position=score_position)
+
+
 @jit()
 def score_positions(
-    positions: Array, seats: Array, table: Array, network: Any, rules: Any, scores: Array
+    positions: Array, seats: Array, policy: CompiledNtuples, rules: Any, scores: Array
 ) -> None:
     """Write what the moves are worth, float32 [B, A], 0 for illegal ones; as search_positions."""
-    memory = make_memory(network, rules.actions)
     for row in range(len(seats)):
         position = load(rules.start, positions, row)
-        enter(network, rules, position, seats[row], memory)
-        score_moves(network, rules, position, seats[row], table, NO_POINTS, memory)
-        for action in range(rules.actions):
-            is_illegal = memory.scores[action] == -np.inf
-            scores[row, action] = np.float32(0) if is_illegal else memory.scores[action]
+        score_position(policy, rules, position, seats[row], scores[row], scores[row])
 
 
 @jit()

@@ -28,7 +28,7 @@ from rlgames.learners.learner import (
     Plan,
     check_afterstate_reward,
 )
-from rlgames.policies.ntuple import Ntuple, reason_not_packed
+from rlgames.policies.ntuple import Ntuple, reason_not_compiled
 from rlgames.rng import Rng
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling
@@ -151,8 +151,9 @@ class TdNtuple(Learner):
 
     def learn(self, games: GamesToPlay, progress: float) -> tuple[FinalStates, dict[str, float]]:
         pool, plies, lr = games.pool(), games.plies, self.lr.at(progress)
-        _, network = self.policy.packed(self.game)
-        shared = (self.values.table.numpy().reshape(-1), network, self.board_game.rules)
+        policy = self.policy.compiled(self.game)
+        assert policy is not None
+        shared = (self.values.table.numpy().reshape(-1), policy.network, self.board_game.rules)
         settings = self._settings(plies, lr, progress)
         total_error = 0.0
 
@@ -207,7 +208,6 @@ class TdNtuple(Learner):
             td_lambda=np.float32(self.td_lambda),
             scale=np.float32(self.reward.scale),
             coherent=self.stride > 1,
-            learns=True,
         )
 
 
@@ -272,7 +272,7 @@ def epsilon_schedule(sampling: Sampling) -> Schedule | None:
 def _check_kernel_learns(context: LearnerContext) -> None:
     """Raises NotImplementedError for games, sampling rules and rewards that the kernel lacks, and
     ValueError for rewards of two seats that do not sum to zero."""
-    reason, reward = reason_not_packed(context.game, context.policy), context.reward
+    reason, reward = reason_not_compiled(context.game, context.policy), context.reward
     if not reason and epsilon_schedule(context.sampling) is None:
         reason = "it plays by sampling=argmax or epsilon_greedy with sampling.ties=first"
     pays_deltas = (reward.scored, reward.minus, reward.is_own) == ("score_delta", "nothing", False)

@@ -13,9 +13,9 @@ from rlgames.games.board_game import BoardGame
 from rlgames.games.capabilities import Symmetric, find
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
+from rlgames.kernels.ntuple import make_memory
 from rlgames.kernels.ntuple_board import BoardNetwork
-from rlgames.kernels.value_search import score_positions
-from rlgames.kernels.words import Array
+from rlgames.kernels.value_search import CompiledNtuples, score_positions
 from rlgames.policies import ntuple_2048
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.policies.tuples import blocks, check_tuples, lines, random_walks, walks
@@ -103,7 +103,7 @@ class Ntuple(ValueFunction):
         self.initial_value = init_value / len(self.tuple_of)
         initial = torch.full((num_parts * self.part_size,), self.initial_value)
         self.register_buffer("values", initial)
-        self._packed: tuple[Any, Any] | None = None
+        self._network: tuple[Any, Any] | None = None
 
     def _make_lookups(self, placements: list[Tensor], num_cells: int) -> None:
         """Set the K lookups of a board: tuple_of, and the strides of their cells.
@@ -166,25 +166,29 @@ class Ntuple(ValueFunction):
         return torch.where(afterstate.done, final, value.clamp(-self.max_value, self.max_value))
 
     def scores(self, game: Game[Any], state: Any) -> tuple[Tensor, Tensor | None]:
-        if not self.has_stones or reason_not_packed(game, self):
+        policy = self.compiled(game) if self.has_stones else None
+        if policy is None:
             return super().scores(game, state)
         scores, live = torch.zeros(len(state), game.spec.actions), ~state.done
         positions, seats = state.words[live].numpy(), state.current_seat[live].numpy()
         found = np.zeros((len(seats), game.spec.actions), np.float32)
-        table, network = self.packed(game)
-        score_positions(positions, seats, table, network, cast(Any, game).rules, found)
+        score_positions(positions, seats, policy, cast(Any, game).rules, found)
         scores[live] = torch.from_numpy(found)
         return scores, None
 
-    def packed(self, game: Game[Any]) -> tuple[Array, Any]:
-        """The numbers from the first value to the last, which may have others between them, and the
-        network as kernels take it, of one of the classes that implement kernels/ntuple.py."""
+    def compiled(self, game: Game[Any]) -> CompiledNtuples | None:
+        """The table has the numbers from the first value to the last, which may have others between
+        them. The network is of one of the classes that implement kernels/ntuple.py."""
+        if reason_not_compiled(game, self):
+            return None
         stride = self.values.stride(0)
         key = game, self.payoffs, stride
-        if self._packed is None or self._packed[0] != key:
-            self._packed = key, _pack_network(game, self, stride)
-        size = (len(self.values) - 1) * stride + 1
-        return self.values.as_strided((size,), (1,)).numpy(), self._packed[1]
+        if self._network is None or self._network[0] != key:
+            self._network = key, _pack_network(game, self, stride)
+        network = self._network[1]
+        table = self.values.as_strided(((len(self.values) - 1) * stride + 1,), (1,)).numpy()
+        scale = np.float32(0 if self.has_stones else self.score_scale)
+        return CompiledNtuples(network, table, scale, make_memory(network, game.spec.actions))
 
     @property
     def max_value(self) -> float:
@@ -225,8 +229,8 @@ def _lookup_strides(
     return [strides[cell_set == number] for number in range(int(cell_set.max()) + 1)]
 
 
-def reason_not_packed(game: Game[Any], policy: Policy) -> str:
-    """Why kernels cannot read this policy, as part of a sentence; "" if they can."""
+def reason_not_compiled(game: Game[Any], policy: Policy) -> str:
+    """Why kernels do not take this policy, as part of a sentence; "" if they do."""
     if not isinstance(policy, Ntuple):
         return "it needs policy=ntuple"
     if isinstance(game, Game2048):

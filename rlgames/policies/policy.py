@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from rlgames.games.game import Game, State
 
 if TYPE_CHECKING:
-    from rlgames.kernels.mlp import CompiledPolicy
+    pass
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "tanh": nn.Tanh,
@@ -42,8 +42,8 @@ class Policy(nn.Module, ABC):
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         """Float32 [B, A] for public states, legal actions or not; and the value [B] or None."""
 
-    def compiled(self, game: Game[Any]) -> CompiledPolicy | None:
-        """A copy of the weights as kernels take them, which play by them; None if none does."""
+    def compiled(self, game: Game[Any]) -> Any:
+        """The policy as kernels take it, see kernels/policy.py; None if none does."""
         return None
 
 

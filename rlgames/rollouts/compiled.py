@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import Game
-from rlgames.kernels.mlp import MAX_ROWS, NO_NETWORK, PLANES, CompiledPolicy
+from rlgames.kernels.mlp import MAX_ROWS, NO_POLICY
 from rlgames.kernels.play import Choice, Moves, Scratch, play_plies
 from rlgames.kernels.stepping import Games
 from rlgames.players.player import Agent, Decision, Player, Random
@@ -22,12 +22,9 @@ from rlgames.sampling import Argmax, Stochastic
 MAX_KEPT = 1 << 16
 """About as many moves are kept at once, for memory, and so that Ctrl-C is answered."""
 
-NO_POLICY = CompiledPolicy(NO_NETWORK, PLANES, 0, False)
-"""Where all players are random."""
-
 
 class CompiledPlay:
-    """Plays as an agent and random players do, but for the last bits of the network's outputs.
+    """Plays as an agent and random players do, but for the last bits of the policy's outputs.
 
     The weights are those that the policy has now.
     """
@@ -55,7 +52,7 @@ class CompiledPlay:
         agents = {player for player in players if type(player) is not Random}
         if not isinstance(game, BoardGame) or len(agents) > 1:
             return None
-        policy: CompiledPolicy | None = NO_POLICY
+        policy: Any = NO_POLICY
         for agent in agents:
             policy = None
             if isinstance(agent, Agent) and type(agent) is Agent:

@@ -11,7 +11,7 @@ from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game, State
 from rlgames.kernels.value_search import search_positions
 from rlgames.players.player import Agent, Player, choose_in_live_rows
-from rlgames.policies.ntuple import reason_not_packed
+from rlgames.policies.ntuple import reason_not_compiled
 from rlgames.rng import Rng
 
 
@@ -37,7 +37,7 @@ class AlphaBetaSearch(Player):
                 f"{game.spec.name}"
             )
         policy: Any = player.policy if isinstance(player, Agent) else None
-        if reason := reason_not_packed(game, policy):
+        if reason := reason_not_compiled(game, policy):
             raise ValueError(f"search=alphabeta is not supported here: {reason}")
         self.game, self.policy, self.plies = game, policy, plies
 
@@ -48,8 +48,8 @@ class AlphaBetaSearch(Player):
         """The best actions in live positions, int64 [B], and what they reach, float32 [B]."""
         positions = state.words.numpy()
         seats = state.current_seat.numpy()
-        table, network = self.policy.packed(self.game)
+        policy = self.policy.compiled(self.game)
         actions, values = search_positions(
-            positions, seats, self.plies, table, network, self.game.rules
+            positions, seats, self.plies, policy.table, policy.network, self.game.rules
         )
         return torch.from_numpy(actions), torch.from_numpy(values)

@@ -13,7 +13,7 @@ from rlgames.games.board_game import BoardState
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player, choose_in_live_rows
-from rlgames.policies.ntuple import reason_not_packed
+from rlgames.policies.ntuple import reason_not_compiled
 from rlgames.rng import Rng
 from rlgames.sampling import greedy_action
 from rlgames.search.ntuple_expectimax import NEVER, SearchSettings, search
@@ -46,7 +46,7 @@ class Expectimax(Player):
         if not isinstance(game, Game2048):
             raise ValueError(f"search=expectimax plays 2048, not {game.spec.name}")
         policy: Any = player.policy if isinstance(player, Agent) else None
-        if reason := reason_not_packed(game, policy):
+        if reason := reason_not_compiled(game, policy):
             raise ValueError(f"search=expectimax is not supported here: {reason}")
         self.game, self.policy, self.plies = game, policy, plies
         least = NEVER
@@ -66,5 +66,6 @@ class Expectimax(Player):
     def scores(self, state: BoardState, plies: int) -> Tensor:
         """Float32 [B, A]: Q_plies of live positions; meaningless for illegal actions."""
         boards = state.words.numpy().view(np.uint64)[:, 0]
-        shared = *self.policy.packed(self.game), self.game.rules, self.settings
+        policy = self.policy.compiled(self.game)
+        shared = policy.table, policy.network, self.game.rules, self.settings
         return torch.from_numpy(search(boards, np.uint64(plies), *shared))

@@ -26,7 +26,7 @@ from rlgames.config.options.search import MctsConfig
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import Game, State
 from rlgames.kernels.evaluation_cache import EvaluationCache, make_cache
-from rlgames.kernels.mlp import NO_NETWORK, PLANES, RELU, MlpWeights
+from rlgames.kernels.mlp import NO_NETWORK, NO_POLICY, PLANES, RELU, CompiledPolicy
 from rlgames.kernels.simulations import (
     BATCHES,
     LEAVES,
@@ -38,6 +38,7 @@ from rlgames.kernels.simulations import (
     simulate,
     value_by_play,
 )
+from rlgames.kernels.value_search import CompiledNtuples
 from rlgames.players.player import Agent, HasProbabilities, Player, Random
 from rlgames.policies.embedding import Embedding
 from rlgames.policies.policy import Network, Policy, ValueFunction
@@ -322,7 +323,7 @@ class LeafEvaluator:
         tables = (table for module in modules for table in (module._parameters, module._buffers))
         self._tables = [table for table in tables if table]
         self._cache: EvaluationCache | None = None
-        self._weights: MlpWeights | None = None
+        self._compiled: Any = None
         self._versions: list[tuple[int, int]] = []
 
     def prepare(self, nodes: int) -> Evaluator:
@@ -336,26 +337,21 @@ class LeafEvaluator:
         # With new weights the sizes are also new: a resumed run has to forget what this one would.
         if cache is None or len(cache.value) < slots or versions != self._versions:
             self._cache = cache = make_cache(slots, words, actions)
-        if self._weights is None or versions != self._versions:
-            self._weights = self._pack()
+        if self._compiled is None or versions != self._versions:
+            self._compiled = self._compile()
         self._versions = versions
-        network, weights, settings = self.network, self._weights, self._settings
-        max_rows = MAX_COMPILED_ROWS if len(weights.widths) else 0
-        is_uniform = self.policy is None
-        if is_uniform or weights.lines is not None or (max_rows and weights.activation == RELU):
-            max_rows = sys.maxsize
+        settings = self._settings
         rolls_out, has_points = settings.leaf != "value", self.game.spec.seats == 1
         return Evaluator(
             cache=cache,
-            network=weights,
-            max_rows=max_rows,
-            is_uniform=is_uniform,
+            policy=self._compiled,
+            max_rows=self._max_rows(),
+            is_uniform=self.policy is None,
             rolls_out=rolls_out,
             temperature=settings.temperature,
             value_scale=self._utility.value_scale,
             discount=self._utility.discount if has_points and not rolls_out else 1.0,
             max_value=math.inf if has_points else 1.0,
-            open_value=network.open_value if isinstance(network, Embedding) else PLANES,
             max_plies=self.game.spec.max_plies,
         )
 
@@ -392,17 +388,32 @@ class LeafEvaluator:
         columns: dict[str, Any] = {name: np.zeros(size, np.int64) for name in Batch._fields}
         columns |= {name: np.zeros(size, np.float32) for name in floats}
         columns |= {name: np.zeros(size, np.bool_) for name in bools}
-        rows = 0 if self.network is None else size
-        columns["inputs"] = np.zeros((rows, math.prod(self.input_shape)), np.float32)
+        num_inputs = 0 if self.network is None else math.prod(self.input_shape)
+        columns["inputs"] = np.zeros((size, num_inputs), np.float32)
         columns["outputs"] = np.zeros((size, self.game.spec.actions + 1), np.float32)
         columns["positions"] = np.zeros((size, len(self.game.rules.start)), np.int64)
         return Batch(**columns)
 
-    def _pack(self) -> MlpWeights:
-        """The network as a kernel takes it; one without layers if it cannot."""
+    def _compile(self) -> Any:
+        """The policy as a kernel takes it; without layers if torch has to compute them."""
+        compiled = None if self.policy is None else self.policy.compiled(self.game)
         network = self.network
-        compiled = network.compiled(self.game) if network is not None else None
-        return compiled.network if compiled is not None and compiled.has_value else NO_NETWORK
+        if isinstance(compiled, CompiledNtuples) or network is None:
+            return compiled if isinstance(compiled, CompiledNtuples) else NO_POLICY
+        if compiled is not None and compiled.has_value:
+            return compiled
+        open_value = network.open_value if isinstance(network, Embedding) else PLANES
+        return CompiledPolicy(NO_NETWORK, open_value, math.prod(self.input_shape), False)
+
+    def _max_rows(self) -> int:
+        """The most leaves that a kernel evaluates at once."""
+        if self.policy is None or isinstance(self._compiled, CompiledNtuples):
+            return sys.maxsize
+        weights = self._compiled.network
+        if not len(weights.widths):
+            return 0
+        is_fast = weights.lines is not None or weights.activation == RELU
+        return sys.maxsize if is_fast else MAX_COMPILED_ROWS
 
     def _tensors(self) -> Iterator[Tensor]:
         tensors = (tensor for table in self._tables for tensor in table.values())

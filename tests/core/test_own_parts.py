@@ -366,8 +366,6 @@ def test_a_game_that_goes_on_after_its_limit_is_named():
     game.spec = SimpleNamespace(**{**vars(game.spec), "max_plies": 3})
     with pytest.raises(ConfigError, match=r"20 games of lines go on after spec\.max_plies=3 plies"):
         collect_games(game, [Random(game)], 20, rng())
-    with pytest.raises(ConfigError, match=r"go on after spec\.max_plies=3 plies"):
-        game.play_randomly(game.initial(20, rng()), 20, rng(1))
 
 
 def test_built_in_parts_are_not_checked_and_parts_of_functions_are():

@@ -5,7 +5,7 @@ from helpers import command
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.evaluation.played import GamesToPlay
+from rlgames.evaluation import evaluate
 from rlgames.rng import SELECTION_STREAM, Rng
 from rlgames.training.train import train
 
@@ -16,13 +16,13 @@ SMALL = ["policy.layers=[8]", "games=100", "batch=50", "eval_every=50", "solve_s
 def first_numbers(monkeypatch):
     """The first random number of each evaluation's games."""
     numbers = []
-    real = GamesToPlay.play
+    real = evaluate.play_all
 
-    def play(self, rng, records=False):
-        numbers.append(float(rng.uniform(1)))
-        return real(self, rng, records)
+    def play_all(pool, records=False):
+        numbers.append(float(pool.rng.uniform(1)))
+        return real(pool, records)
 
-    monkeypatch.setattr(GamesToPlay, "play", play)
+    monkeypatch.setattr(evaluate, "play_all", play_all)
     return numbers
 
 

@@ -28,7 +28,7 @@ def exported(folder, *words):
     [
         (["salvo", "search=rollout"], "cannot search with Rollouts"),
         (["salvo_duel"], "the rules of salvo_duel are not compiled"),
-        (["connect4", "search=mcts"], "needs a policy with probabilities"),
+        (["tictactoe", *MCTS], "only torch searches with these values"),
         (["hex", "search=mcts", "search.leaf=rollout"], "only torch computes rollouts"),
         (["hex", *MCTS, "search.rule=gumbel"], "only torch adds noise"),
         (["connect4", "search=alphabeta", "search.solve_positions=100"], "ExactEndgame"),

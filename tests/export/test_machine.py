@@ -37,6 +37,7 @@ MCTS = ("search=mcts", "search.leaf=value")
 
 SEARCHES = {
     "connect4": ("search=alphabeta",),
+    "connect4 by simulations": (*MCTS, "search.simulations=100", "search.temperature=0.15"),
     "gomoku": MCTS,
     "hex": MCTS,
     "othello": ("search=alphabeta", "search.plies=3"),
@@ -56,7 +57,8 @@ POLICIES = {
 }
 """By what they are: trainings, of whose policies the first weights are compared."""
 
-GAMES = dict.fromkeys(["tictactoe", *SEARCHES, "battleship", "salvo"], 1000)
+AGENTS = dict.fromkeys(name.split()[0] for name in SEARCHES)
+GAMES = dict.fromkeys(["tictactoe", *AGENTS, "battleship", "salvo"], 1000)
 """By the name of the agent: games in which each of its moves is compared."""
 
 FEW_GAMES = ("tictactoe", 50)

@@ -9,7 +9,7 @@ from helpers import game_2048, generator, make_game, ntuple, rng
 
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random
-from rlgames.policies.ntuple import reason_not_packed
+from rlgames.policies.ntuple import reason_not_compiled
 from rlgames.policies.tuples import blocks
 from rlgames.rollouts.play import collect_games
 
@@ -96,6 +96,6 @@ def test_kernels_do_not_play_games_derived_from_2048():
 
     for make, reason in ((Game2048, ""), (Derived, "it knows the rules of 2048, not of")):
         game = make(3, 3, 0.1, 2048, "onehot")
-        said = reason_not_packed(game, ntuple(game, [[0, 1]], 6, score_scale=1.0))
+        said = reason_not_compiled(game, ntuple(game, [[0, 1]], 6, score_scale=1.0))
         assert said.startswith(reason)
         assert bool(said) == bool(reason)

@@ -12,7 +12,6 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.kernels.ntuple import (
     enter,
     find_places,
-    make_memory,
     make_move,
     score_moves,
     take_back,
@@ -181,8 +180,7 @@ def test_kernels_find_what_the_batched_policy_does_and_return_to_where_they_were
     scores, _ = policy.scores(game, state)
     scores = scores.masked_fill(~game.legal_action_mask(state), -torch.inf)
     policy.values = policy.values.repeat_interleave(2)[::2]
-    table, network = policy.packed(game)
-    memory = make_memory(network, game.spec.actions)
+    network, table, _, memory, *_ = policy.compiled(game)
     words = state.words.numpy()
     after = game.apply_action(state, scores.argmax(1))
     indices, num = 2 * policy.feature_indices(game, after), len(policy.tuple_of)

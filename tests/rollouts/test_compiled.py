@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import generator, make_small_game, rng
+from helpers import generator, make_small_game, ntuple, rng
 
 from rlgames.config.conf import option_names
 from rlgames.games.board_game import BoardGame
@@ -94,6 +94,30 @@ def test_networks_that_read_cells_are_compiled():
     pools = [GamePool(game, [player], 60, rng(6)) for _ in range(2)]
     assert pools[0]._compiled() is not None
     check_equal(pools[0].collect(), in_a_loop(pools[1]))
+
+
+@pytest.mark.parametrize("name", ["connect4", "othello", "2048"])
+def test_ntuples_are_compiled(name):
+    game = make_small_game(name)
+    _, rows, columns = game.spec.observation
+    cells = torch.arange(rows * columns).view(rows, columns)
+    policy = ntuple(game, [cells[0].tolist(), cells[:2, :2].flatten().tolist()], 9, 0.5)
+    # Whole numbers: sums are exact in any order.
+    policy.values.copy_(torch.randint(50, policy.values.shape, generator=generator(1)).float())
+    if policy.has_stones:
+        policy.values /= 1024
+    for sampling in (Argmax("first"), Stochastic(3.0)):
+        player = Agent(game, policy, sampling, records_log_prob=True)
+        pools = [GamePool(game, [player], 60, rng(6), batch=9) for _ in range(2)]
+        assert pools[0]._compiled() is not None
+        check_equal(pools[0].collect(), in_a_loop(pools[1]))
+
+
+def test_random_tictactoe_ends_as_often_as_theory_says():
+    game = KInARow(3, 3, 3, False)
+    lead = GamePool(game, [Random(game)], 50_000, rng(3), batch=4096).run().state.score[:, 0]
+    rates = [float((lead == sign).double().mean()) for sign in (1, -1, 0)]
+    assert rates == pytest.approx([0.5849, 0.2881, 0.1270], abs=0.008)  # over 3.5 standard errors
 
 
 @pytest.mark.parametrize("batch", [1, 7, 64, 300])
