@@ -72,8 +72,8 @@ def test_gomocup_engines_play_gomoku(typed, tmp_path):
 def test_an_engine_that_ends_is_named(typed, tmp_path):
     command = f"{sys.executable} {SCRIPTS / 'gomocup.py'} {sys.executable} -c pass"
     ended = played(typed, "gomoku", command)
-    assert ended.returncode == 1
-    assert "the engine ended" in ended.stderr
+    assert ended.returncode == 2
+    assert "the engine ended" in ended.stdout
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the engine is a script")
