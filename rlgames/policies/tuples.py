@@ -46,16 +46,12 @@ def blocks(rows: int, columns: int, symmetries: Tensor) -> list[list[int]]:
 
 
 def lines(rows: int, columns: int, symmetries: Tensor, length: int) -> list[list[int]]:
-    """All straight lines of this many cells, across, down and diagonal; 0: none. Raises ValueError
-    for a board without any."""
+    """All straight lines of this many cells, across, down and diagonal, or of as many as the longer
+    side has; 0: none."""
     if length == 0:
         return []
+    length = min(length, max(rows, columns))
     grid, steps = torch.arange(rows * columns).view(rows, columns), range(length)
-    if length > max(rows, columns):
-        raise ValueError(
-            f"policy.line_length={length} is longer than a board of {rows}x{columns}; use at most "
-            f"{max(rows, columns)}"
-        )
     found = []
     for row in range(rows):
         for column in range(columns):

@@ -38,10 +38,10 @@ MCTS = ("search=mcts", "search.leaf=value")
 SEARCHES = {
     "connect4": ("search=alphabeta",),
     "connect4 by simulations": (*MCTS, "search.simulations=100", "search.temperature=0.15"),
-    "gomoku": MCTS,
+    "gomoku": ("search=alphabeta", "search.plies=3"),
     "hex": MCTS,
     "othello": ("search=alphabeta", "search.plies=3"),
-    "breakthrough": MCTS,
+    "breakthrough": ("search=alphabeta",),
     "2048": ("search=expectimax", "search.tile_downgrading=256"),
 }
 """By the name of the agent: what a person types."""

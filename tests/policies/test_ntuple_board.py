@@ -156,6 +156,11 @@ def test_lines_run_in_all_directions_and_one_of_each_symmetric_pair_is_enough():
         [*across, *down, [0, 5, 10], [1, 6, 11], [2, 5, 8], [3, 6, 9]]
     )
     assert len(lines(8, 8, make_game("game=othello", "board=8").symmetries(), 5)) == 14
+    assert lines(3, 4, torch.arange(12)[None], 7) == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8, 9, 10, 11],
+    ]  # a whole side
 
 
 def test_without_tuples_a_board_has_walks_or_is_one_tuple_and_keys_add_to_them():

@@ -69,7 +69,6 @@ REFUSED = [
     (f"{LINES} policy.tuples=[[0,42]]", "from 0 to 41"),
     (f"{TUPLES} policy.num_tuples=9", "are for two seats"),
     (f"{TUPLES} policy.stages=2", "are for two seats"),
-    (f"{LINES} policy.line_length=8", "line_length=8 is longer than a board of 6x7"),
     (f"{LINES} reward.win=-1 reward.loss=1", r"needs reward\.win above 0"),
     (f"{LINES} reward.loss=-0.5", "sum to zero"),
     (f"{LINES} reward.draws=[1,0]", "sum to zero"),

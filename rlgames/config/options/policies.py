@@ -63,7 +63,9 @@ class NtupleConfig(OptionConfig):
         1, 10_000, help="number of random walks, with two seats; null: 70 without other tuples"
     )
     line_length: int | None = key(
-        2, 16, help="all straight lines of this many cells are tuples too, with two seats"
+        2,
+        16,
+        help="all straight lines of this many cells, or of a side, are tuples too, with two seats",
     )
     num_cell_values: int = key(
         2, 16, help="distinct tiles; with two seats 3, or 4 to tell where stones can fall"
