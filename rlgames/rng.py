@@ -79,13 +79,15 @@ class Rng:
         return rng
 
     def fold_in(self, number: Place) -> Rng:
-        """The part with this number; of a tensor, int64 [B], one for each row."""
-        is_single = isinstance(number, int)
-        numbers = np.array([number]) if isinstance(number, int) else _as_array(number)
-        keys = self.keys.reshape(-1)
-        folded = np.empty(len(keys) if is_single else len(numbers), np.uint64)
-        fold_rows(keys, numbers, folded)
-        return self.with_keys(folded.reshape(self.keys.shape) if is_single else folded)
+        """The part with this number; of a tensor, int64 [B], one for each row.
+
+        Raises ValueError where there is another number of rows.
+        """
+        numbers = _as_array(number)
+        keys = self.rows(len(numbers)).keys if numbers.ndim and self.keys.ndim else self.keys
+        folded = np.empty(numbers.shape or keys.shape, np.uint64)
+        fold_rows(keys.reshape(-1), numbers.reshape(-1), folded.reshape(-1))
+        return self.with_keys(folded)
 
     def plies(self, game: Tensor, ply: Tensor, first: int = 0) -> Rng:
         """Of a stream, the places of plies: of games, int64 [B], counted from `first` on, and
@@ -99,7 +101,8 @@ class Rng:
         if self.keys.ndim:
             return self.with_keys(self.keys[rows if isinstance(rows, slice) else _as_array(rows)])
         if isinstance(rows, slice):
-            rows = torch.arange(rows.start or 0, rows.stop)
+            chosen = range(max(rows.stop, (rows.start or 0) + 1))[rows]
+            rows = torch.arange(chosen.start, chosen.stop, chosen.step)
         return self.fold_in(rows)
 
     def rows(self, count: int) -> Rng:
@@ -127,11 +130,13 @@ class Rng:
         return self.exponential(batch, *shape).log_().neg_()
 
     def integers(self, limit: Place, batch: int, *shape: int) -> Tensor:
-        """Int64 [B, *shape] from 0 to limit - 1, which is below 2^32 and broadcasts."""
-        size = prod(shape)
-        limits = np.full((1, 1), limit) if isinstance(limit, int) else _as_array(limit)
-        numbers = np.empty((batch, size), np.int64)
-        integer_rows(self.rows(batch).keys, limits.reshape(len(limits), -1), numbers)
+        """Int64 [B, *shape] from 0 to limit - 1, which is below 2^32 and broadcasts. Raises
+        ValueError for limits of other rows."""
+        values = _as_array(limit)
+        limits = values.reshape(*(values.shape[:1] or (1,)), prod(values.shape[1:]))
+        numbers = np.empty((batch, prod(shape)), np.int64)
+        np.broadcast_to(limits, numbers.shape)
+        integer_rows(self.rows(batch).keys, limits, numbers)
         return torch.from_numpy(numbers).view(batch, *shape).to(self.device)
 
     def gamma(self, shape: Tensor) -> Tensor:
@@ -169,8 +174,8 @@ class Rng:
         return numbers.to(self.device)
 
 
-def _as_array(tensor: Tensor) -> Any:
-    return tensor.detach().cpu().numpy()
+def _as_array(numbers: Place) -> Any:
+    return np.array(numbers) if isinstance(numbers, int) else numbers.detach().cpu().numpy()
 
 
 def torch_generators(device: torch.device) -> list[torch.Generator]:

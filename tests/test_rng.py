@@ -146,3 +146,31 @@ def test_permutations_hold_every_number_once():
     ways = [64 * a + 16 * b + 4 * c + d for a, b, c, d in itertools.permutations(range(4))]
     count = torch.tensor([float((found == way).sum()) for way in ways])
     assert abs(deviation(count, 100)) < 5
+
+
+@pytest.mark.parametrize("limit", [7, torch.tensor(7), torch.tensor([7]), torch.full((3, 2), 7)])
+def test_a_limit_of_integers_broadcasts(limit):
+    assert torch.equal(Rng(1).integers(limit, 3, 2), Rng(1).integers(7, 3, 2))
+
+
+def test_no_rows_have_no_integers():
+    assert Rng(1).integers(torch.empty(0, dtype=torch.int64), 0, 2).shape == (0, 2)
+
+
+@pytest.mark.parametrize("shape", [(2,), (0,), (3, 4), (6, 1)])
+def test_limits_of_other_rows_are_an_error(shape):
+    with pytest.raises(ValueError, match="broadcast"):
+        Rng(1).integers(torch.ones(shape, dtype=torch.int64), 3, 2)
+
+
+def test_numbers_of_other_rows_cannot_be_folded_in():
+    rows = Rng(1).rows(3)
+    with pytest.raises(ValueError, match="random numbers of 3 rows for 2"):
+        rows.fold_in(torch.tensor([0, 1]))
+    assert torch.equal(rows.fold_in(torch.tensor(5)).uniform(3), rows.fold_in(5).uniform(3))
+
+
+@pytest.mark.parametrize("rows", [slice(0, 10, 2), slice(1, 10, 3), slice(-3, 10), slice(9, 2, -2)])
+def test_a_slice_of_a_stream_is_a_slice_of_its_rows(rows):
+    count = len(range(10)[rows])
+    assert torch.equal(Rng(1)[rows].uniform(count), Rng(1).rows(10)[rows].uniform(count))

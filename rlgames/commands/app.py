@@ -112,7 +112,9 @@ def _check_utf8(words: list[str]) -> None:
             word.encode()
         except UnicodeEncodeError:
             text = printable(word).replace("\\udc", "\\x")  # how Python keeps such a byte
-            raise ConfigError(f"'{text}' is not valid UTF-8", "use a name in UTF-8") from None
+            code = sys.getfilesystemencoding().upper()
+            hint = "use a name in UTF-8" if code == "UTF-8" else "set PYTHONUTF8=1"
+            raise ConfigError(f"'{text}' is not valid {code}", hint) from None
 
 
 def report(error: Exception | KeyboardInterrupt, as_json: bool) -> int:

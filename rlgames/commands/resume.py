@@ -204,6 +204,14 @@ def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:
     return f"is finished, after {played:,} games{hint}"
 
 
+def _is_readable(path: Path) -> bool:
+    try:
+        Checkpoint.read(path)
+    except BadCheckpoint:
+        return False
+    return True
+
+
 def _latest(run: Path) -> Checkpoint:
     """The latest checkpoint; raises BadCheckpoint with an alternative."""
     path = run / "checkpoints" / LATEST
@@ -212,6 +220,7 @@ def _latest(run: Path) -> Checkpoint:
     except BadCheckpoint as error:
         kept = path.parent.glob("games_*.safetensors")
         others = [*path.parent.glob(BEST), *sorted(kept, key=lambda each: (len(each.name), each))]
+        others = [each for each in others if _is_readable(each)]
         hint = f"start a new run from other weights: init_from={others[-1]}" if others else ""
         is_new = not others and not os.path.lexists(path)
         if is_new and read_info(run).status in ("running", "interrupted", "failed"):

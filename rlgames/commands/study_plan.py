@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,9 @@ from rlgames.training.parts import build_training
 
 DIRECTORY = Path("outputs") / "studies"
 
+Load = Callable[[type[Any], tuple[str, ...]], Any]
+"""Composes the config of a command, once for the same words."""
+
 
 def plan_study(cfg: StudyConfig) -> StudyJobs:
     """Read a study and check all of its jobs. Raises ConfigError."""
@@ -59,9 +63,10 @@ def plan_study(cfg: StudyConfig) -> StudyJobs:
     directory = Path(cfg.out) if cfg.out else DIRECTORY / study.name
     options = [word for word in [plugins_override(list(cfg.plugins))] if word]
     work = StudyJobs(study, directory, options)
+    load = cache(load_config)  # many runs are asked the same
     for run in study.runs.values():
         try:
-            _add_jobs(work, run)
+            _add_jobs(work, run, load)
         except ConfigError as error:
             where = "" if error.error.startswith("evaluations.") else f"runs.{run.name}: "
             raise ConfigError(f"{where}{error.error}", error.hint) from None
@@ -69,7 +74,7 @@ def plan_study(cfg: StudyConfig) -> StudyJobs:
     return work
 
 
-def _add_jobs(work: StudyJobs, run: StudyRun) -> None:
+def _add_jobs(work: StudyJobs, run: StudyRun, load: Load) -> None:
     """Add the jobs of a run, whose game and settings exist and fit together. Raises ConfigError."""
     if run.name in (*FILES, *FOLDERS, RECORDS, OWNER):
         raise ConfigError("a study has its own file or folder of that name", "rename it")
@@ -79,10 +84,8 @@ def _add_jobs(work: StudyJobs, run: StudyRun) -> None:
             raise ConfigError(f"{word} does not belong to a run", "the study has seeds: and out=")
         if REFERENCE.match(value) and key not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
             raise ConfigError(f"{word}: {key} does not name a run", "write its value")
-    config: Any = load_config(
-        TrainConfig if run.is_training else EvalConfig,
-        [*work.options, *refer(run.words, 0, "RUN")],
-    )
+    schema = TrainConfig if run.is_training else EvalConfig
+    config = load(schema, (*work.options, *refer(run.words, 0, "RUN")))
     if config.game is None:
         raise ConfigError("a player needs a game", "as in player=random game=salvo")
     game, agent, nbytes = make("game", config.game), None, 0
@@ -96,7 +99,7 @@ def _add_jobs(work: StudyJobs, run: StudyRun) -> None:
         plain = to_plain(dataclasses.replace(config, seed=seed))
         jobs[seed] = Job(run.name, seed, [*run.words, f"seed={seed}"], plain, nbytes=nbytes)
     for each in work.study.evaluations_of(run.name):
-        asked = _question(each, run, game, config, agent)
+        asked = _question(each, run, game, config, agent, load)
         for seed, job in jobs.items():
             if each.seeds is None or seed in each.seeds:
                 many = not run.is_training and len(run.seeds) > 1
@@ -141,7 +144,12 @@ def commands_needed(study: Study, words: Sequence[str]) -> list[str]:
 
 
 def _question(
-    each: StudyEvaluation, run: StudyRun, game: Game[Any], trained: Any, agent: Agent | None
+    each: StudyEvaluation,
+    run: StudyRun,
+    game: Game[Any],
+    trained: Any,
+    agent: Agent | None,
+    load: Load,
 ) -> dict[str, Any]:
     """The question of an evaluation of a run. Raises ConfigError unless it fits the game and the
     players that exist already.
@@ -152,7 +160,7 @@ def _question(
     schema = {"eval": EvalConfig, "analyze": AnalyzeConfig, "solve": SolveConfig}[each.command]
     _, *words = refer(evaluation_words(each, run), 0, "RUN")
     try:
-        cfg: Any = load_config(schema, words)
+        cfg: Any = load(schema, (*words,))
         if each.command != "solve":
             check_no_opponent(game, cfg.opponent, cfg.opponent_search)
         if each.command == "solve" or runs_in([*each.words, *run.words]):

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -393,7 +394,15 @@ def hydra_errors(command: str, words: Sequence[str] = ()) -> Iterator[None]:
     """A block whose errors of Hydra and OmegaConf become a ConfigError of one line. words: that
     Hydra was told."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "provider=hydra.searchpath")
+            yield
+    except UserWarning as warning:
+        if "provider=hydra.searchpath" not in str(warning):
+            raise
+        place = str(warning).partition("path=")[2].removesuffix(" is not available.")
+        hint = "use file:// and a folder, or name a package's folder in PYTHONPATH"
+        raise ConfigError(f"hydra.searchpath: there is no {sanitized(place)}", hint) from None
     except OverrideParseException as error:
         raise ConfigError(
             f"cannot read {sanitized(error.override, 100)!r}",

@@ -121,6 +121,16 @@ def detach_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def print_progress(line: str) -> None:
+    """Print a line of work that continues where nobody can read it, as on a full disk."""
+    try:
+        print(printable(line), flush=True)
+    except OSError as error:
+        detach_stdout()
+        if not isinstance(error, BrokenPipeError):
+            report_error(ConfigError(f"standard output: {error.strerror}", "the work continues"))
+
+
 def check_installed(what: str, extra: str, *packages: str) -> None:
     """Raises ConfigError unless these packages, which an extra of rlgames installs, are there."""
     missing = " and ".join(name for name in packages if find_spec(name) is None)

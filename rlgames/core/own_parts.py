@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.core.metrics import as_metrics
-from rlgames.core.text import kind_of_value
+from rlgames.core.text import kind_of_value, some
 
 Check = Callable[..., Any]
 """check(part, returned, *arguments of the method): what the method returns then. `part` is the
@@ -187,15 +187,14 @@ def check_actions(
         is_legal = is_legal | is_over
     if not bool(is_legal.all()):
         row = int((~is_legal).nonzero()[0, 0])
-        also = legal[row].nonzero()[:, 0].tolist()
-        shown = ", ".join(map(str, also[:10])) + (", …" if len(also) > 10 else "")
+        also = [str(number) for number in legal[row].nonzero()[:, 0].tolist()]
         move = ""
         with suppress(Exception):  # a user's game may be unable to name an illegal action
             move = "" if name is None else name(row, int(action[row]))
         raise ConfigError(
             f"{part.own_name} chose the illegal action {int(action[row])}"
             + f", {move}" * bool(move),
-            f"legal in that position: {shown}",
+            f"legal in that position: {some(also)}",
         )
     checked_action: Tensor = action
     return checked_action

@@ -24,6 +24,12 @@ def counted(number: int, name: str) -> str:
     return f"{number:,} {name}{'s' * (number != 1)}"
 
 
+def some(names: Sequence[str], separator: str = ", ", limit: int = 10) -> str:
+    """Names in a row; of more than the limit the first ones, dots and the last one."""
+    shown = [*names] if len(names) <= limit else [*names[: limit - 2], "...", names[-1]]
+    return separator.join(shown)
+
+
 def printable(text: str) -> str:
     """Text in one line, with control characters escaped: names and paths may contain anything."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from rlgames.core.text import some
+
 Board = list[list[str]]
 """The marks of all cells, row by row from the top; "." is an empty one."""
 
@@ -100,8 +102,7 @@ def _read(lines: list[list[str]], form: BoardFormat, marks: Collection[str]) -> 
     valid = [*marks]
     invalid = [mark for mark in cells if mark not in valid]
     if invalid:
-        examples = " ".join(valid[:8]) + " ..." * (len(valid) > 8)
-        raise ValueError(f"{invalid[0]!r} is none of the marks {examples}")
+        raise ValueError(f"{invalid[0]!r} is none of the marks {some(valid, ' ')}")
     return cells
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from rlgames.core.text import some
 from rlgames.games import board_text
 from rlgames.games.game import RESIGNS, Game, State
 
@@ -89,9 +90,7 @@ def parse_action(game: Game[S], state: S, row: int, text: str, exact: bool = Fal
         has_numbers = any(name.isdecimal() for name in names.values())
         if prefix.isdecimal() and not has_numbers and int(prefix) - 1 in names:
             return int(prefix) - 1
-    examples = ", ".join([*names.values()][:8])
-    more = ", ..." if len(names) > 8 else ""
-    raise ValueError(f"{text!r} is not a legal move; legal moves: {examples}{more}")
+    raise ValueError(f"{text!r} is not a legal move; legal moves: {some([*names.values()])}")
 
 
 def parse_actions(game: Game[S], state: S, texts: Sequence[str]) -> Tensor:

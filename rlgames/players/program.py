@@ -26,7 +26,7 @@ from torch import Tensor
 
 from rlgames.core import errors, signals
 from rlgames.core.errors import ConfigError
-from rlgames.core.text import counted
+from rlgames.core.text import counted, some
 from rlgames.core.untrusted import sanitized
 from rlgames.games.game import RESIGNS, Game, State
 from rlgames.games.notation import legal_names, parse_action, render
@@ -295,7 +295,7 @@ class Program(Player):
             try:
                 return parse_action(self.game, question.state, 0, text, exact=True)
             except ValueError:
-                legal = ", ".join([*question.names.values()][:8])
+                legal = some([*question.names.values()])
                 shown = sanitized(text, 40) or "nothing"
                 raise Failure(f"answered {shown!r}; legal moves: {legal}") from None
         except Failure as failure:

@@ -155,6 +155,8 @@ class Checkpoint:
         """The content of an open file, after "there is ..." in an error."""
         if (size := os.fstat(file.fileno()).st_size) > MAX_FILE_BYTES:
             raise ValueError(f"a file of {size:,} bytes is too large")
+        if not size:
+            raise ValueError("it is empty")
         text, layout = _read_header(file)
         metadata = layout.pop("__metadata__")
         if (number := int(metadata["format"])) != FORMAT:

@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rlgames.core.errors import detach_stdout
+from rlgames.core.errors import print_progress
 from rlgames.core.jobs import Job, JobView
 from rlgames.core.metrics import direction, goal_of
 from rlgames.core.text import counted, number_text, printable
@@ -158,10 +158,7 @@ class JobLines(JobView):
 
     def print(self, line: str, is_problem: bool = False) -> None:
         """Print a line. is_problem: a table does not show it."""
-        try:
-            print(printable(line), flush=True)
-        except BrokenPipeError:  # nobody reads standard output; the jobs continue
-            detach_stdout()
+        print_progress(line)
 
 
 class JobTable(JobLines):

@@ -24,7 +24,7 @@ from rich.text import Text
 
 from rlgames.core import progress as computation
 from rlgames.core.callbacks import Callback
-from rlgames.core.errors import detach_stdout
+from rlgames.core.errors import print_progress
 from rlgames.core.memory import peak_memory
 from rlgames.core.metrics import HEADLINES, direction, goal_of
 from rlgames.core.status import STATUS
@@ -249,7 +249,7 @@ class PlainProgress(Progress):
 
     def on_run_start(self, games: int, directory: Path) -> None:
         self.first, self.begun, self.directory = games, self.clock(), directory
-        self._print(f"training in {directory}" + (f": {self.about}" if self.about else ""))
+        print_progress(f"training in {directory}" + (f": {self.about}" if self.about else ""))
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         self.metric = metric
@@ -273,7 +273,7 @@ class PlainProgress(Progress):
         has_warned = self.events.get("warning")
         super().on_evaluation_end(games)
         if (warning := self.events.get("warning")) and not has_warned:
-            self._print(f"warning: {warning}")
+            print_progress(f"warning: {warning}")
 
     def line(self) -> str:
         """The latest metrics."""
@@ -294,13 +294,7 @@ class PlainProgress(Progress):
             self._has_estimate = True
         times += [] if self._has_line else filter(None, [memory_text()])
         self._has_line = True
-        self._print(f"{games:>10,} of {self.total:,} games, {', '.join(times)}: {line}")
-
-    def _print(self, line: str) -> None:
-        try:
-            print(printable(line), flush=True)
-        except BrokenPipeError:  # nobody reads standard output; the run continues
-            detach_stdout()
+        print_progress(f"{games:>10,} of {self.total:,} games, {', '.join(times)}: {line}")
 
 
 @contextmanager

@@ -568,3 +568,15 @@ def test_a_negative_number_has_a_minus_sign_in_latex():
     assert escape_latex("-1.5 ± 2, +3.7, 2026-11-24, (-2, -.5)") == (
         "$-$1.5 $\\pm$ 2, +3.7, 2026-11-24, ($-$2, -.5)"
     )
+
+
+def test_equal_questions_are_composed_once(planned, monkeypatch):
+    composed = list[tuple[str, ...]]()
+
+    def load(schema, words):
+        composed.append((schema.__name__, *words))
+        return load_config(schema, words)
+
+    monkeypatch.setattr("rlgames.commands.study_plan.load_config", load)
+    planned(STUDY, "seeds=3")
+    assert len(composed) == len({*composed}) > 0

@@ -8,6 +8,7 @@ import yaml
 from helpers import SMALL_TRAINING, check_refused
 from markers import one_in
 from run_files import metrics_without_times
+from untrusted_files import plain_error_line
 
 from rlgames.commands.study_file import read_study
 from rlgames.config.commands import TrainConfig
@@ -276,6 +277,14 @@ def test_a_package_on_the_searchpath_has_presets(typed, folder, monkeypatch):
     for place in ("pkg://mypkg.conf", f"file://{folder}/mypkg/conf"):
         words = [f"hydra.searchpath=[{place}]", "experiment=theirs", "--cfg", "job", "-p", "lr"]
         assert typed("train", *words).stdout.strip() == "0.25"
+
+
+@pytest.mark.parametrize("place", ["pkg://nowhere.conf", "file://nowhere"])
+def test_a_place_of_the_searchpath_that_is_missing_is_an_error(place, typed):
+    for command in ("train", "games"):
+        said = plain_error_line(typed(command, f"hydra.searchpath=[{place}]"))
+        assert "hydra.searchpath: there is no " in said
+        assert "PYTHONPATH" in said
 
 
 def test_a_key_of_a_game_that_the_command_has_keeps_its_prefix(typed, folder, monkeypatch):

@@ -125,6 +125,11 @@ def test_a_name_that_is_no_utf_8_is_refused(words, tmp_path, typed):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_locale_without_utf_8_is_named(typed, monkeypatch):
+    monkeypatch.setattr("sys.getfilesystemencoding", lambda: "ascii")
+    assert "is not valid ASCII; set PYTHONUTF8=1" in plain_error_line(typed("eval", "\udce6"))
+
+
 def test_two_processes_may_replace_a_file_at_once(tmp_path):
     with storage.replace_file(tmp_path, "eval.json") as file:
         file.write(b"one")

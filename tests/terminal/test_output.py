@@ -102,6 +102,21 @@ def test_a_closed_pipe_ends_quietly_and_training_continues(tmp_path):
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "done"
 
 
+def fill_output():
+    os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+
+
+def test_training_continues_where_standard_output_is_full(tmp_path):
+    words = ["train", *SMALL_TRAINING, "solve_seconds=0", "out=run"]
+    code, said = Process(tmp_path, *words, prepare=fill_output).wait()
+    assert (code, said.strip()) == (
+        0,
+        "rlgames: standard output: No space left on device; the work continues",
+    )
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "done"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["--help", "eval nothing format=json"])
 def test_a_closed_pipe_ends_other_commands_quietly(words, tmp_path):

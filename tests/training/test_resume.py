@@ -233,6 +233,11 @@ def test_a_damaged_checkpoint_is_refused_and_another_named(tmp_path, monkeypatch
     assert result.returncode == 2
     assert "damaged: its content does not match its checksum" in result.stderr
     assert "start a new run from other weights: init_from=run/checkpoints/" in result.stderr
+    for path in run.glob("checkpoints/*.safetensors"):
+        path.write_bytes(b"")
+    result = typed("resume", "run")
+    assert "latest.safetensors is not a readable checkpoint (it is empty)" in result.stderr
+    assert "init_from" not in result.stderr
 
 
 @pytest.mark.parametrize("is_missing", [False, True])
