@@ -63,7 +63,7 @@ def plan_study(cfg: StudyConfig) -> StudyJobs:
     directory = Path(cfg.out) if cfg.out else DIRECTORY / study.name
     options = [word for word in [plugins_override(list(cfg.plugins))] if word]
     work = StudyJobs(study, directory, options)
-    load = cache(load_config)  # many runs are asked the same
+    load: Any = cache(load_config)  # many runs are asked the same
     for run in study.runs.values():
         try:
             _add_jobs(work, run, load)
