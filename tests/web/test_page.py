@@ -70,6 +70,10 @@ class Game:
         return self.answered()
 
 
+VALUING = ("2048", "breakthrough", "connect4", "gomoku", "othello", "tictactoe")
+"""The games whose agents value the moves."""
+
+
 @pytest.mark.parametrize("name", GAMES)
 def test_every_game_is_played_taken_back_linked_and_explained(name, client):
     game = Game(client, game=name)
@@ -86,7 +90,7 @@ def test_every_game_is_played_taken_back_linked_and_explained(name, client):
     hint = game.act("hint", kind="policy")
     shares = [move["share"] for move in hint["moves"]]
     assert shares == sorted(shares, reverse=True)
-    if name in ("2048", "connect4", "othello", "tictactoe"):  # agents that value the moves
+    if name in VALUING:
         assert (shares[0], shares[-1] >= 0) == (1, True)
     else:
         assert 0 < sum(shares) < 1.001
