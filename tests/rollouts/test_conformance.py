@@ -3,7 +3,7 @@
 import json
 from dataclasses import fields, replace
 from functools import cache
-from typing import get_origin, get_type_hints
+from typing import get_args, get_origin, get_type_hints
 
 import helpers
 import pytest
@@ -76,9 +76,11 @@ def some_rules(draw, name):
         elif kind is float:
             text = draw(st.sampled_from(["0.0", "0.1", "0.5", "1.0"]))
         else:
-            assert kind is int
-            value = draw(st.integers(int(low), min(int(low) + 5, int(item.metadata["high"]))))
-            text = str(value if low < 4 else 1 << value)
+            assert int in (kind, *get_args(kind))
+            high = int(item.metadata["high"])
+            value = draw(st.integers(int(low), min(int(low) + 5, high)))
+            text = str(value if high < 1 << 20 else 1 << value)
+            text = draw(st.sampled_from([text, "null"])) if kind is not int else text
         words.append(f"{item.name}={text}")
     return words
 
