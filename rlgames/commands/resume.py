@@ -205,6 +205,7 @@ def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:
 
 
 def _is_readable(path: Path) -> bool:
+    """Whether a file is a checkpoint that is not damaged."""
     try:
         Checkpoint.read(path)
     except BadCheckpoint:

@@ -17,8 +17,8 @@ from rlgames.kernels.words import Floats
 def read_position(
     policy: Any, rules: Any, position: Position, seat: int, inputs: Floats, outputs: Floats
 ) -> None:
-    """Write what compute_outputs reads of a position, float32 [num_inputs], or already the outputs,
-    as there. seat: to move."""
+    """Write the inputs of compute_outputs for a position, float32 [num_inputs]; or, for a policy
+    that needs none, the outputs. seat: the one to move."""
 
 
 @found_by_type
